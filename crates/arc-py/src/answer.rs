@@ -20,6 +20,7 @@ use crate::{
     errors::{Raise as _, message},
     interrupt,
     owned::Owned,
+    progress::Progress,
     schema::Schema,
     table::Table,
 };
@@ -41,14 +42,14 @@ pub(crate) struct Answer {
 impl Answer {
     pub(crate) fn new(answer: arc_core::Answer, runtime: Arc<Runtime>, engine: arc_core::Engine) -> Self {
         let (schema, ender) = (answer.schema(), answer.ender());
-        let rows = Rows { answer: Some(answer), runtime, _engine: engine };
+        let rows = Rows { answer: Some(answer), runtime, progress: Progress::new("query"), _engine: engine };
         Self { schema, ender, unread: Owned::new(Mutex::new(Some(rows))) }
     }
 
     fn take(&self, py: Python<'_>) -> PyResult<Rows> {
         let rows = self.unread.get(py)?.lock().unwrap_or_else(PoisonError::into_inner).take();
         let reason = "this answer has been read; run the statement again, or keep what was read".to_owned();
-        rows.ok_or(Error::Sql { reason }).raise(py)
+        rows.map(Rows::begin).ok_or(Error::Sql { reason }).raise(py)
     }
 }
 
@@ -164,16 +165,23 @@ struct Rows {
     /// `None` once it was interrupted.
     answer: Option<arc_core::Answer>,
     runtime: Arc<Runtime>,
+    progress: Progress,
     /// Keeps the data directory open, and so its files, until the last row is read.
     _engine: arc_core::Engine,
 }
 
 impl Rows {
+    fn begin(mut self) -> Self {
+        // The plan may be older than the reading.
+        self.progress = Progress::new("query");
+        self
+    }
+
     fn pull(&mut self) -> Option<Result<RecordBatch, Failure>> {
         // The caller may be C: a panic that reached it would end the process.
         let next = catch_unwind(AssertUnwindSafe(|| self.pull_batch()));
         next.unwrap_or_else(|_| {
-            let reason = "a panic while the answer was computed".to_owned();
+            let reason = "a defect: what computed the answer ended".to_owned();
             Some(Err(Failure::Engine(Error::Internal { reason })))
         })
     }
@@ -189,16 +197,30 @@ impl Rows {
             let next = answer.next().await;
             (answer, next)
         };
-        match interrupt::wait(&self.runtime, read) {
+        match interrupt::wait(&self.runtime, read, &mut self.progress) {
             Ok((answer, next)) => {
                 self.answer = Some(answer);
-                Some(next?.map_err(Failure::Engine))
+                let next = next.map(|next| next.map_err(Failure::Engine));
+                self.told(&next).err().map_or(next, |raised| Some(Err(Failure::Raised(raised))))
             }
             Err(raised) => {
                 ender.end();
                 Some(Err(Failure::Raised(raised)))
             }
         }
+    }
+
+    /// Shows how far it is, where no single batch takes long but all of them do.
+    fn told(&mut self, next: &Option<Result<RecordBatch, Failure>>) -> PyResult<()> {
+        let Some(Ok(batch)) = next else {
+            self.progress.clear();
+            return Ok(());
+        };
+        self.progress.count(batch.num_rows());
+        if !self.progress.is_due() {
+            return Ok(());
+        }
+        Python::try_attach(|py| self.progress.show(py)).unwrap_or(Ok(()))
     }
 }
 

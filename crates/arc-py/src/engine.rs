@@ -19,11 +19,15 @@ use crate::{
     answer::Answer,
     arguments::{WriteArguments, batches, body, duration, parse},
     errors::{Raise as _, invalid},
+    interrupt,
     keywords::Keywords,
     maintenance,
     owned::Owned,
     statements::{self, Given},
 };
+
+/// Bytes of a write, as far as they are known, from which on Ctrl-C is looked for while it is done: a smaller one is over before.
+const LARGE: usize = 4 << 20;
 
 /// Database of a table that is written without naming one.
 const DEFAULT_DATABASE: &str = "default";
@@ -119,7 +123,14 @@ pub(crate) struct Engine(Owned<arc_core::Engine>);
 impl Engine {
     fn send_lp(&self, py: Python<'_>, database: &str, body: Bytes, options: &WriteOptions) -> PyResult<Py<PyAny>> {
         let engine = self.0.get(py)?;
-        let written = py.detach(|| engine.submit_lp(database, body, options)?.wait()).raise(py)?;
+        let written = if body.len() < LARGE {
+            py.detach(|| engine.submit_lp(database, body, options)?.wait()).raise(py)?
+        } else {
+            let (engine, database, options) = (engine.clone(), database.to_owned(), options.clone());
+            let what = format!("writing {} MB of lines", body.len() / 1_000_000);
+            let write = move || engine.submit_lp(&database, body, &options)?.wait();
+            interrupt::run_write(py, what, write)?.raise(py)?
+        };
         receipt(py, &written)
     }
 
@@ -127,11 +138,20 @@ impl Engine {
         &self,
         py: Python<'_>,
         (database, table): (&str, &str),
-        batches: &[RecordBatch],
+        batches: Vec<RecordBatch>,
         options: &WriteOptions,
     ) -> PyResult<Py<PyAny>> {
         let engine = self.0.get(py)?;
-        let written = py.detach(|| engine.submit_batches(database, table, batches, options)?.wait()).raise(py)?;
+        let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
+        let written = if rows.saturating_mul(batches.first().map_or(0, RecordBatch::num_columns)) < LARGE / 8 {
+            py.detach(|| engine.submit_batches(database, table, &batches, options)?.wait()).raise(py)?
+        } else {
+            let (engine, options) = (engine.clone(), options.clone());
+            let (database, table) = (database.to_owned(), table.to_owned());
+            let what = format!("writing {rows} rows of {table}");
+            let write = move || engine.submit_batches(&database, &table, &batches, &options)?.wait();
+            interrupt::run_write(py, what, write)?.raise(py)?
+        };
         receipt(py, &written)
     }
 }
@@ -198,7 +218,7 @@ impl Engine {
         settings.finish()?;
         let options = arguments.options(py)?;
         let database = database.as_deref().unwrap_or(DEFAULT_DATABASE);
-        self.send_batches(py, (database, &table), &batches(data)?, &options)
+        self.send_batches(py, (database, &table), batches(data)?, &options)
     }
 
     /// Runs one SQL statement and returns its ``Answer``, an Arrow stream.
@@ -364,7 +384,8 @@ impl Engine {
     /// Writes all points in memory to Parquet files and returns how many rows and which files that made.
     fn flush<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let engine = self.0.get(py)?;
-        let report = py.detach(|| engine.flush()).raise(py)?;
+        let flushed = engine.clone();
+        let report = interrupt::run(py, "flush", move || flushed.flush())?.raise(py)?;
         let files = report.files.iter().map(|file| under(engine, file));
         let files = PyList::new(py, files.collect::<Vec<_>>())?;
         py.import("arc.receipts")?.getattr("FlushReport")?.call1((report.rows, files))
@@ -374,8 +395,9 @@ impl Engine {
     ///
     /// Every point whose write has returned is in it; points may be written meanwhile. See ``arc.restore``.
     fn backup<'py>(&self, py: Python<'py>, target: PathBuf) -> PyResult<Bound<'py, PyAny>> {
-        let engine = self.0.get(py)?;
-        maintenance::backup_report(py, &py.detach(|| engine.backup(target)).raise(py)?)
+        let engine = self.0.get(py)?.clone();
+        let report = interrupt::run(py, "backup", move || engine.backup(target))?.raise(py)?;
+        maintenance::backup_report(py, &report)
     }
 
     /// Gives each of the files that lie in a pack (see ``data_files``) a file of its own; returns how many there were.
@@ -383,14 +405,15 @@ impl Engine {
     /// Then a glob finds all that was flushed: ``flush`` first to have every point in files. What is flushed later may be
     /// packed again.
     fn unpack(&self, py: Python<'_>) -> PyResult<u64> {
-        let engine = self.0.get(py)?;
-        Ok(py.detach(|| engine.unpack()).raise(py)?.moved_files)
+        let engine = self.0.get(py)?.clone();
+        Ok(interrupt::run(py, "unpack", move || engine.unpack())?.raise(py)?.moved_files)
     }
 
     /// Compares the data directory with what was written there, while it is in use. See ``arc.verify``.
     fn verify<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let engine = self.0.get(py)?;
-        maintenance::verify_report(py, &py.detach(|| engine.verify()).raise(py)?)
+        let engine = self.0.get(py)?.clone();
+        let report = interrupt::run(py, "verify", move || engine.verify())?.raise(py)?;
+        maintenance::verify_report(py, &report)
     }
 
     /// Flushes, stops and gives the data directory free. A second call does nothing; any other call then raises

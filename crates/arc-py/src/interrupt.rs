@@ -1,18 +1,28 @@
 //! Waiting that Ctrl-C ends: Python runs its signal handlers on its main thread only, and not while that waits here.
 
-use std::{future::Future, sync::OnceLock, thread::ThreadId, time::Duration};
+use std::{
+    borrow::Cow,
+    future::Future,
+    sync::{Condvar, Mutex, OnceLock, PoisonError},
+    thread::ThreadId,
+    time::Duration,
+};
 
 use arc_core::Error;
 use pyo3::prelude::*;
 use tokio::{runtime::Runtime, time::timeout};
 
-use crate::errors::Raise as _;
+use crate::{errors::Raise as _, progress::Progress, runtime};
 
 /// How often the main thread looks for signals while it waits.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// The main thread of the interpreter, once one of its calls was seen.
 static MAIN: OnceLock<ThreadId> = OnceLock::new();
+
+/// The process that makes writes on threads of their own, and how many there are.
+static WRITES: Mutex<(u32, usize)> = Mutex::new((0, 0));
+static WRITE_DONE: Condvar = Condvar::new();
 
 /// Remembers this thread, if it is the main one. The interpreter's lock is at hand here, and not where rows are pulled.
 pub(crate) fn note_thread(py: Python<'_>) -> PyResult<()> {
@@ -31,7 +41,8 @@ pub(crate) fn is_main_thread() -> bool {
     MAIN.get() == Some(&std::thread::current().id())
 }
 
-/// Waits for `work` without the interpreter's lock; on the main thread, ends it when a signal handler raises.
+/// Waits for `work` without the interpreter's lock; on the main thread, shows how far it is, and ends it when a signal
+/// handler raises.
 ///
 /// # Errors
 ///
@@ -39,6 +50,7 @@ pub(crate) fn is_main_thread() -> bool {
 pub(crate) fn wait<T: Send + 'static>(
     runtime: &Runtime,
     work: impl Future<Output = T> + Send + 'static,
+    progress: &mut Progress,
 ) -> PyResult<T> {
     if !is_main_thread() {
         return Ok(runtime.block_on(work));
@@ -49,15 +61,85 @@ pub(crate) fn wait<T: Send + 'static>(
         match runtime.block_on(async { timeout(LOOK_EVERY, &mut task).await }) {
             Ok(Ok(value)) => return Ok(value),
             Ok(Err(_)) => {
-                let reason = "a panic while a statement was run".to_owned();
+                let reason = "a defect: a thread that did the work ended".to_owned();
                 return Python::attach(|py| Err(Error::Internal { reason }).raise(py));
             }
             Err(_) => {
-                if let Some(Err(raised)) = Python::try_attach(|py| py.check_signals()) {
+                let look = |py: Python<'_>| py.check_signals().and_then(|()| progress.show(py));
+                if let Some(Err(raised)) = Python::try_attach(look) {
                     task.abort();
                     return Err(raised);
                 }
             }
         }
     }
+}
+
+/// Does `work`, which blocks, without the interpreter's lock. On the main thread a signal handler that raises ends the
+/// waiting, and the work goes on while the process does.
+///
+/// # Errors
+///
+/// What the handler raised.
+pub(crate) fn run<T: Send + 'static>(
+    py: Python<'_>,
+    what: impl Into<Cow<'static, str>>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> PyResult<T> {
+    note_thread(py)?;
+    let runtime = if is_main_thread() { runtime::get().ok() } else { None };
+    let Some(runtime) = runtime else { return Ok(py.detach(work)) };
+    let task = runtime.spawn_blocking(work);
+    let mut progress = Progress::new(what);
+    let lost = || Error::Internal { reason: "a defect: a thread that did the work ended".to_owned() };
+    py.detach(|| wait(&runtime, task, &mut progress))?.map_err(|_| lost()).raise(py)
+}
+
+/// Does `work` as [`run`] does; the interpreter's end waits for it, for it has rows of Python's.
+///
+/// # Errors
+///
+/// What the handler raised.
+pub(crate) fn run_write<T: Send + 'static>(
+    py: Python<'_>,
+    what: String,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> PyResult<T> {
+    let write = Write::begin();
+    run(py, what, move || {
+        let _write = write;
+        work()
+    })
+}
+
+/// A write on a thread of its own.
+struct Write;
+
+impl Write {
+    fn begin() -> Self {
+        let mut writes = WRITES.lock().unwrap_or_else(PoisonError::into_inner);
+        let process = std::process::id();
+        // Those of the process that this one was forked from are not here.
+        let others = if writes.0 == process { writes.1 } else { 0 };
+        *writes = (process, others + 1);
+        Self
+    }
+}
+
+impl Drop for Write {
+    fn drop(&mut self) {
+        WRITES.lock().unwrap_or_else(PoisonError::into_inner).1 -= 1;
+        WRITE_DONE.notify_all();
+    }
+}
+
+/// Waits for the writes that Ctrl-C left to itself. Called once at the end of the interpreter, which the rows still belong to.
+#[pyfunction]
+pub(crate) fn finish(py: Python<'_>) {
+    py.detach(|| {
+        let mut writes = WRITES.lock().unwrap_or_else(PoisonError::into_inner);
+        while writes.0 == std::process::id() && writes.1 > 0 {
+            writes = WRITE_DONE.wait(writes).unwrap_or_else(PoisonError::into_inner);
+        }
+    });
 }

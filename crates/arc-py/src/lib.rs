@@ -11,6 +11,7 @@ mod interrupt;
 mod keywords;
 mod maintenance;
 mod owned;
+mod progress;
 mod runtime;
 mod schema;
 mod statements;
@@ -24,6 +25,8 @@ mod module {
     use crate::answer::Answer;
     #[pymodule_export]
     use crate::engine::{Engine, open};
+    #[pymodule_export]
+    use crate::interrupt::finish;
     #[pymodule_export]
     use crate::maintenance::{restore, verify};
     #[pymodule_export]

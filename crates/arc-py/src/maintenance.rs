@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use pyo3::{prelude::*, types::PyList};
 
-use crate::errors::Raise;
+use crate::{errors::Raise, interrupt};
 
 /// Verifies the data directory at ``path``, which nobody may have open, and returns a ``VerifyReport``. Changes nothing.
 ///
@@ -12,7 +12,7 @@ use crate::errors::Raise;
 #[pyfunction]
 #[pyo3(text_signature = "(path)")]
 pub(crate) fn verify(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyAny>> {
-    verify_report(py, &py.detach(|| arc_core::verify(path)).raise(py)?)
+    verify_report(py, &interrupt::run(py, "verify", move || arc_core::verify(path))?.raise(py)?)
 }
 
 /// Copies the backup at ``source`` to a data directory at ``target``, which has to be absent or empty.
@@ -21,7 +21,7 @@ pub(crate) fn verify(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyAny>
 #[pyfunction]
 #[pyo3(text_signature = "(source, target)")]
 pub(crate) fn restore(py: Python<'_>, source: PathBuf, target: PathBuf) -> PyResult<()> {
-    py.detach(|| arc_core::restore(source, target)).raise(py).map(drop)
+    interrupt::run(py, "restore", move || arc_core::restore(source, target))?.raise(py).map(drop)
 }
 
 /// Returns the Python form of a verification's report.

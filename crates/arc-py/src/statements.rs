@@ -7,7 +7,7 @@ use arrow::{array::RecordBatch, compute::concat_batches, datatypes::Schema};
 use pyo3::{prelude::*, types::PyDict};
 use tokio::runtime::Runtime;
 
-use crate::{answer::Answer, arguments::batches, errors::Raise as _, interrupt, runtime};
+use crate::{answer::Answer, arguments::batches, errors::Raise as _, interrupt, progress::Progress, runtime};
 
 /// One statement with what was given for it.
 pub(crate) struct Given {
@@ -45,7 +45,7 @@ pub(crate) fn query(py: Python<'_>, engine: arc_core::Engine, database: &str, gi
     let runtime = runtime_for(py, &engine)?;
     let (asked, database) = (engine.clone(), database.to_owned());
     let planning = async move { asked.query(&database, &given.statement, given.values.as_ref()).await };
-    let answer = py.detach(|| interrupt::wait(&runtime, planning))?.raise(py)?;
+    let answer = py.detach(|| interrupt::wait(&runtime, planning, &mut Progress::new("planning")))?.raise(py)?;
     Ok(Answer::new(answer, runtime, engine))
 }
 
@@ -62,7 +62,8 @@ pub(crate) fn execute(
     let database = database.to_owned();
     let change =
         async move { engine.run(&database, &given.statement, given.values.as_ref(), &WriteOptions::new()).await };
-    let rows = match py.detach(|| interrupt::wait(&runtime, change))?.raise(py)? {
+    let mut progress = Progress::new(word);
+    let rows = match py.detach(|| interrupt::wait(&runtime, change, &mut progress))?.raise(py)? {
         Executed::Inserted(written) => Some(written.points),
         _ => None,
     };

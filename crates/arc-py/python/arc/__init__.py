@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from arc import interpreters  # Before the native module, which could not be loaded.
 from arc._arc import Schema, Table, restore, verify
 from arc.database import Database
 from arc.engine import Engine, open
@@ -34,6 +35,7 @@ from arc.errors import (
     SchemaConflictError,
     StorageFullError,
 )
+from arc.progress import show_progress
 from arc.readable import Result
 from arc.receipts import BackupReport, Executed, Finding, FlushReport, Rejected, VerifyReport, Written
 from arc.relation import Relation
@@ -44,9 +46,10 @@ Answer = Relation
 if TYPE_CHECKING:
     from arc.aio import Async
     from arc.remote import Connection, connect
+    from arc.served import Served
     from arc.writer import Writer
 
-_LATER = {"Async": "arc.aio", "Connection": "arc.remote", "connect": "arc.remote", "Writer": "arc.writer"}
+_LATER = {"Async": "arc.aio", "Connection": "arc.remote", "connect": "arc.remote", "Served": "arc.served", "Writer": "arc.writer"}
 
 
 def __getattr__(name: str) -> Any:
@@ -84,6 +87,7 @@ __all__ = [
     "Result",
     "Schema",
     "SchemaConflictError",
+    "Served",
     "StorageFullError",
     "Table",
     "VerifyReport",
@@ -92,5 +96,6 @@ __all__ = [
     "connect",
     "open",
     "restore",
+    "show_progress",
     "verify",
 ]

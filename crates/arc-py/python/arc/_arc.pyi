@@ -6,7 +6,7 @@ from typing import Any, Literal, final
 from arc.receipts import BackupReport, FlushReport, VerifyReport, Written
 from arc.types import ArrowTable, Durability, OnConflict, Precision, Seconds
 
-__all__ = ["Answer", "Engine", "Schema", "Table", "open", "restore", "verify"]
+__all__ = ["Answer", "Engine", "Schema", "Table", "finish", "open", "restore", "verify"]
 
 def open(
     path: str | PathLike[str],
@@ -26,6 +26,7 @@ def open(
     query_timeout: Seconds | None = None,
 ) -> Engine: ...
 def verify(path: str | PathLike[str]) -> VerifyReport: ...
+def finish() -> None: ...
 def restore(source: str | PathLike[str], target: str | PathLike[str]) -> None: ...
 
 @final

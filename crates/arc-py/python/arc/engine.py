@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Callable, Sequence
 from os import PathLike
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from arc import _arc
+from arc.errors import BusyError, InvalidInputError
 from arc.receipts import BackupReport, Executed, FlushReport, VerifyReport, Written
 from arc.relation import Parameters
 from arc.store import AnswerLike, Store, parameters
 
 if TYPE_CHECKING:
     from arc._arc import Table
+    from arc.served import Served
     from arc.types import Durability, OnConflict, Seconds
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -35,8 +38,12 @@ class Engine(Store):
     A database is an attribute or an item, and so is a table of it: ``engine.plant.pump``, ``engine["plant"]["pump"]``.
     """
 
-    def __init__(self, native: _arc.Engine) -> None:
+    def __init__(self, native: _arc.Engine, mode: Literal["r", "rw"] = "rw") -> None:
         self._native = native
+        self.mode: Literal["r", "rw"] = mode
+        """``"rw"``, or ``"r"`` if it only reads what another process may write."""
+        # What another process writes makes a plan old that nothing here knows of.
+        self._sees_all_changes = mode == "rw"
         super().__init__()
 
     def _ask(self, database: str, query: str, params: Parameters, tables: dict[str, Table]) -> AnswerLike:
@@ -128,6 +135,20 @@ class Engine(Store):
     def data_files(self, database: str, table: str) -> list[str]:
         return self._native.data_files(database, table)
 
+    def serve(self, http: str = "127.0.0.1:8000", *, program: str | PathLike[str] | None = None) -> Served:
+        """Serves the directory over HTTP and Arrow Flight while this process goes on: starts ``arc-server`` as a reader of it.
+
+        Everybody on this machine may ask then, without a token, and see all that is acknowledged by that time; what would
+        change something is refused, for this process is the one that writes. A browser finds the console at its ``url``. It
+        ends with ``close``, with the ``with`` block, or with this process.
+
+        http: an address of this machine; port 0 takes a free one.
+        program: the path of ``arc-server``, which the wheel does not have; by default that on ``PATH``.
+        """
+        from arc.served import serve
+
+        return serve(self.path, http, program)
+
     def __enter__(self) -> Engine:
         return self
 
@@ -140,7 +161,8 @@ class Engine(Store):
         self.close()
 
     def __repr__(self) -> str:
-        return repr(self._native)
+        text = repr(self._native)
+        return text if self.mode == "rw" else f"{text[:-1]}, mode='r'>"
 
 
 for _name in (
@@ -153,6 +175,7 @@ for _name in (
 def open(
     path: str | PathLike[str],
     *,
+    mode: Literal["r", "rw"] = "rw",
     durability: Durability = "disk",
     string_columns: Sequence[str] | None = None,
     on_conflict: OnConflict = "reject",
@@ -166,9 +189,11 @@ def open(
     query_memory_bytes: int | None = None,
     query_timeout: Seconds | None = None,
 ) -> Engine:
-    return Engine(
-        _arc.open(
+    check_path(path)
+    try:
+        native = _arc.open(
             path,
+            mode=mode,
             durability=durability,
             string_columns=string_columns,
             on_conflict=on_conflict,
@@ -182,7 +207,23 @@ def open(
             query_memory_bytes=query_memory_bytes,
             query_timeout=query_timeout,
         )
-    )
+    except BusyError as error:
+        error.args = (f'{error.args[0]}; arc.open(path, mode="r") reads it meanwhile',)
+        raise
+    return Engine(native, mode)
+
+
+def check_path(path: object) -> None:
+    """Refuses the address of something that is no folder, of which a folder with an odd name would be made."""
+    if not isinstance(path, str) or "://" not in path:
+        return
+    scheme = path.partition("://")[0]
+    if scheme in ("http", "https"):
+        raise InvalidInputError(f"path is {path!r}; arc.connect() is for servers, a folder was expected")
+    raise InvalidInputError(f"path is {path!r}; the path of a folder was expected: of {scheme} nothing is opened yet")
 
 
 open.__doc__ = _arc.open.__doc__
+
+# Rows that are still being written when the interpreter ends, for Ctrl-C ended the waiting alone, are its rows until then.
+atexit.register(_arc.finish)

@@ -85,8 +85,9 @@ class Readable:
         0  7  1450
         1  8  1502
         """
-        frame: pandas.DataFrame = self.arrow().to_pandas()
-        return frame
+        from arc.data_frame import frame_of
+
+        return frame_of(self.table())
 
     def pl(self) -> polars.DataFrame:
         """Returns all rows as a data frame of polars, without a copy.

@@ -71,6 +71,7 @@ class Connection(Store):
         super().__init__()
 
     _sees_all_changes = False
+    _instead = "call arc.connect() in every process"
 
     # Requests.
 

@@ -47,6 +47,12 @@ class Store(ABC):
 
     # What each of them does in its own way.
 
+    _instead = (
+        "one process writes to a directory; write to it from here, open it with mode='r' in the others, or run arc-server "
+        "and use arc.connect() in every process"
+    )
+    """What to do where a copy for another process was asked for."""
+
     _sees_all_changes = True
     """Whether every change of the data goes through this object, so that a plan may wait for its use."""
 
@@ -349,8 +355,7 @@ class Store(ABC):
 
     def __reduce__(self) -> Any:
         raise TypeError(
-            f"an arc.{type(self).__name__} cannot be pickled: a directory has one process at a time; "
-            "write to it from here, or run arc-server and use arc.connect() in every process"
+            f"an arc.{type(self).__name__} cannot be pickled: {self._instead}"
         )
 
 

@@ -1,0 +1,304 @@
+"""How the package behaves in a process: progress, Ctrl-C in writes, threads that race a close, subinterpreters, messages."""
+
+import os
+import pickle
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import arc
+import numpy
+import pyarrow
+import pytest
+
+SLOW = "SELECT count(*) FROM generate_series(1, 60000) a, generate_series(1, 60000) b WHERE a.value > b.value"
+ENDLESS = SLOW.replace("60000", "1000000")
+POSIX = pytest.mark.skipif(os.name != "posix", reason="this platform has no such signals")
+
+
+def run(program: str, *arguments: object, **settings: Any) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", program, *map(str, arguments)]
+    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=60, **settings)
+
+
+def drawn(program: str, folder: Path) -> list[str]:
+    """Runs a program, and returns what it wrote to its error output, cut where a line begins anew."""
+    done = subprocess.run([sys.executable, "-c", program, str(folder)], check=True, capture_output=True, timeout=60)
+    return done.stderr.decode().split("\r")
+
+
+# Progress.
+
+SHOWS = """
+import arc, sys
+arc.show_progress({shown})
+engine = arc.open(sys.argv[1], query_timeout=2.5)
+try:
+    engine.sql("plant", {query!r}).fetchall()
+except arc.QueryTimeoutError:
+    print("over", file=sys.stderr)
+engine.sql("plant", "SELECT 1").fetchall()
+"""
+
+
+def test_what_takes_longer_than_a_second_is_shown_and_taken_away(folder: Path) -> None:
+    lines = drawn(SHOWS.format(shown=True, query=ENDLESS), folder)
+    shown = [line for line in lines if "query:" in line]
+    assert len(shown) >= 3 and re.search(r"█{6}.*query: 1\.\d s", shown[0]), lines
+    assert lines[-1] == "\x1b[Kover\n", "nothing of it stays"
+
+
+@pytest.mark.parametrize("shown", [None, False])
+def test_nobody_is_shown_anything_where_there_is_no_terminal(folder: Path, shown: object) -> None:
+    done = run(SHOWS.format(shown=shown, query=ENDLESS), folder)
+    assert (done.returncode, done.stderr) == (0, "over\n")
+
+
+def test_what_is_shown_counts_rows() -> None:
+    from arc.progress import line
+
+    assert line("query", 2.0, 1_200_000) == "░░░░░░░░░░██████░░░░ query: 2.0 s, 1,200,000 rows"
+    assert len({line("x", second / 10, 0).split(" ")[0] for second in range(60)}) == 15
+
+
+# Ctrl-C.
+
+
+@POSIX
+def test_ctrl_c_ends_the_waiting_for_a_long_write(folder: Path) -> None:
+    program = """
+import arc, numpy, os, signal, sys, threading, time
+rows = 1_500_000
+frame = {"time": numpy.arange(rows), **{f"f{n}": numpy.random.default_rng(n).random(rows) for n in range(8)}}
+engine = arc.open(sys.argv[1], max_buffer_bytes=1 << 30, memory_bytes=4 << 30, write_timeout=120)
+threading.Timer(0.15, os.kill, (os.getpid(), signal.SIGINT)).start()
+began = time.monotonic()
+try:
+    engine.write("t", frame, database="d", idempotency_key="once")
+    print("stored", flush=True)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+    # The same write again: whatever became of the first, the rows are there once.
+    engine.write("t", frame, database="d", idempotency_key="once")
+print(len(engine.d.t))
+"""
+    done = run(program, folder)
+    word, count = done.stdout.split()
+    assert word in ("interrupted", "stored") and count == "1500000", done.stderr
+    assert done.returncode == 0
+    with arc.open(folder) as engine:
+        assert len(engine.d.t) == 1_500_000
+
+
+@POSIX
+def test_a_write_that_ctrl_c_left_is_done_when_the_interpreter_ends(folder: Path) -> None:
+    program = """
+import arc, numpy, os, signal, sys, threading
+rows = 1_000_000
+frame = {"time": numpy.arange(rows), **{f"f{n}": numpy.ones(rows) for n in range(8)}}
+engine = arc.open(sys.argv[1], max_buffer_bytes=1 << 30, memory_bytes=4 << 30, write_timeout=120)
+threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    engine.write("t", frame, database="d")
+except KeyboardInterrupt:
+    pass
+"""
+    done = run(program, folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    with arc.open(folder) as engine:
+        # All of its rows, or none, if Ctrl-C came before the frame was handed over.
+        assert engine.databases() == [] or len(engine.d.t) == 1_000_000
+
+
+# Threads.
+
+
+def test_threads_race_a_close(folder: Path) -> None:
+    for _ in range(5):
+        engine = arc.open(folder)
+        engine.write_lp("plant", "pump rpm=1i 1").raise_for_rejected()
+        before = len(engine.plant.pump)
+        stored: list[int] = []
+        odd: list[BaseException] = []
+
+        def work(worker: int) -> None:
+            at = time.time_ns()
+            n = 0
+            try:
+                while True:
+                    stored.append(engine.write_lp("plant", f"pump rpm={worker}i {at + worker * 10**9 + n}").points)
+                    n += 1
+                    engine.sql("plant", "SELECT max(rpm) FROM pump").fetchall()
+            except arc.ClosedError:
+                pass
+            except BaseException as error:
+                odd.append(error)
+
+        threads = [threading.Thread(target=work, args=(worker,)) for worker in range(4)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.05)
+        engine.close()
+        for thread in threads:
+            thread.join(60)
+        assert odd == []
+        with arc.open(folder) as again:
+            assert len(again.plant.pump) == before + sum(stored)
+
+
+def test_a_frame_that_is_changed_while_it_is_written(engine: arc.Engine) -> None:
+    rows = 300_000
+    values = numpy.zeros(rows, "i8")
+    done = threading.Event()
+
+    def change() -> None:
+        n = 0
+        while not done.is_set():
+            n += 1
+            values[:] = n
+
+    changer = threading.Thread(target=change)
+    changer.start()
+    try:
+        assert engine.write("t", {"time": numpy.arange(rows), "v": values}, database="d").points == rows
+    finally:
+        done.set()
+        changer.join()
+    stored = engine.d.t.order("time").numpy()
+    # Each value is one of those that it had, and the other columns are what they were.
+    assert stored["time"].astype("i8").tolist() == list(range(rows))
+    assert stored["v"].min() >= 0
+    before = stored["v"].tolist()
+    engine.flush()
+    assert engine.d.t.order("time").numpy()["v"].tolist() == before
+
+
+# Other interpreters, other processes.
+
+
+def test_a_subinterpreter_is_told_so() -> None:
+    program = """
+import sys
+import arc
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+made = interpreters.create()
+failed = interpreters.run_string(made, '''
+try:
+    import arc
+except ImportError as error:
+    print(error, flush=True)
+''')
+interpreters.destroy(made)
+assert failed is None, failed
+"""
+    done = run(program)
+    assert done.stdout == "arc cannot be imported in a subinterpreter; use threads, or processes that are spawned\n", done
+    assert done.returncode == 0, done.stderr
+
+
+def test_spawned_processes_read(engine: arc.Engine, tmp_path: Path) -> None:
+    engine.write_lp("plant", "pump rpm=1i 1\npump rpm=2i 2").raise_for_rejected()
+    script = tmp_path / "pool.py"
+    script.write_text("""
+import multiprocessing, sys
+import arc
+
+def count(path):
+    with arc.open(path, mode="r") as reader:
+        return len(reader.plant.pump)
+
+if __name__ == "__main__":
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        print(pool.map(count, [sys.argv[1]] * 4))
+""")
+    done = subprocess.run([sys.executable, script, engine.path], capture_output=True, text=True, timeout=120)
+    assert done.stdout == "[2, 2, 2, 2]\n", done.stderr
+
+
+def test_receipts_and_errors_can_be_pickled(engine: arc.Engine) -> None:
+    written = engine.write_lp("plant", "pump rpm=1i 1\npump rpm=fast 2")
+    assert pickle.loads(pickle.dumps(written)) == written
+    with pytest.raises(arc.NotFoundError) as raised:
+        engine.sql("plant", "SELECT 1 FROM nope")
+    again = pickle.loads(pickle.dumps(raised.value))
+    assert type(again) is arc.NotFoundError and str(again) == str(raised.value)
+    for value in (engine.plant, engine.plant.pump.schema, engine.plant.pump.table(), engine.writer("pump")):
+        with pytest.raises((TypeError, pickle.PicklingError), match="pickle"):
+            pickle.dumps(value)
+
+
+# Messages.
+
+TABLE = pyarrow.table({"time": [1], "v": [1]})
+WRONG: dict[str, Callable[[Any], object]] = {
+    "a database that is a number": lambda e: e.sql(7, "SELECT 1"),
+    "a query that is a number": lambda e: e.sql("d", 7),
+    "a query that is bytes": lambda e: e.sql("d", b"SELECT 1"),
+    "a query that is nothing": lambda e: e.sql("d", ""),
+    "params that are a text": lambda e: e.sql("d", "SELECT ?", "x"),
+    "params that are a set": lambda e: e.sql("d", "SELECT ?", [{1}]),
+    "too few params": lambda e: e.sql("d", "SELECT ?, ?", [1]),
+    "a table that is a number": lambda e: e.write(7, TABLE),
+    "a table without a name": lambda e: e.write("", TABLE),
+    "tags that are numbers": lambda e: e.write("t", TABLE, tags=[7]),
+    "tags that are a number": lambda e: e.write("t", TABLE, tags=7),
+    "a time that is a number": lambda e: e.write("t", TABLE, time=7),
+    "a precision that is a number": lambda e: e.write("t", TABLE, precision=7),
+    "a durability that is a number": lambda e: e.write_lp("d", "a b=1", durability=7),
+    "a key that is bytes": lambda e: e.write_lp("d", "a b=1", idempotency_key=b"x"),
+    "a key that is long": lambda e: e.write_lp("d", "a b=1", idempotency_key="x" * 300),
+    "a setting that is none": lambda e: e.write_lp("d", "a b=1", colour="red"),
+    "text that is no unicode": lambda e: e.write_lp("d", "a b=\ud800"),
+    "bytes that are no unicode": lambda e: e.write_lp("d", b"a b=\xff").raise_for_rejected(),
+    "a type that is not stored": lambda e: e.write("t", pyarrow.table({"time": [1], "v": pyarrow.array([1], pyarrow.month_day_nano_interval())})),
+    "a time that is a duration": lambda e: e.write("t", pyarrow.table({"time": pyarrow.array([1], pyarrow.duration("s"))})),
+    "a retention that is a text": lambda e: e.set_retention("d", "1h"),
+    "a retention below zero": lambda e: e.set_retention("d", -1),
+    "an unknown function": lambda e: e.sql("d", "SELECT nope(1)"),
+    "an overflow": lambda e: e.sql("d", "SELECT 9223372036854775807 + value FROM generate_series(1, 2)").fetchall(),
+    "a division by zero": lambda e: e.sql("d", "SELECT 1 / value FROM generate_series(0, 0)").fetchall(),
+    "a cast that fails": lambda e: e.sql("d", "SELECT CAST(value || 'x' AS BIGINT) FROM generate_series(0, 0)").fetchall(),
+    "a syntax error": lambda e: e.sql("d", "SELECT FROM WHERE"),
+    "an unknown column": lambda e: e.sql("d", "SELECT a FROM generate_series(0, 0)"),
+    "an aggregate in WHERE": lambda e: e.sql("d", "SELECT 1 FROM generate_series(0, 0) WHERE sum(value) > 1"),
+    "a column that is in no group": lambda e: e.sql("d", "SELECT value, sum(value) FROM generate_series(0, 0)"),
+    "an unknown database": lambda e: e.sql("nope", "SELECT 1 FROM t"),
+    "a file": lambda e: e.sql("d", "SELECT * FROM 'x.parquet'"),
+    "a fetch of none": lambda e: e.sql("d", "SELECT 1").fetchmany(0),
+    "a limit that is a text": lambda e: e.sql("d", "SELECT 1").limit("x"),
+    "a join of nothing": lambda e: e.sql("d", "SELECT 1 AS x").join(7, on="x"),
+    "a backup into a file": lambda e: e.backup("/dev/null"),
+    "a path that is a number": lambda e: arc.open(7),
+    "a size that is a text": lambda e: arc.open("/nowhere", flush_bytes="64 MiB"),
+    "a size below zero": lambda e: arc.open("/nowhere", flush_bytes=-1),
+    "a time that is a text": lambda e: arc.open("/nowhere", flush_after="60s"),
+    "patterns that are a text": lambda e: arc.open("/nowhere", string_columns="attr_*"),
+    "a url that is none": lambda e: arc.connect("ftp://x"),
+    "a program that is none": lambda e: e.serve(program="/nowhere/arc-server"),
+}
+RUST = re.compile(
+    r"\bPy[A-Z]\w+|\b[uif](8|16|32|64)\b|usize|Option<|Vec<|Result<|Some\(|None\)|Ok\(|Err\(|::|panick|unwrap|DataFusion|SchemaError|"
+    r"\bArrowError|ParserError|sqlparser|\b[Rr]ust\b|\.rs\b|[Ii]nternal error|This was likely caused by a bug|backtrace",
+)
+ALLOWED = (TypeError, ValueError, arc.Error, OverflowError)
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_wrong_call_is_told_in_words_of_python(engine: arc.Engine, case: str, capfd: pytest.CaptureFixture[str]) -> None:
+    engine.write_lp("d", "there v=1i 1").raise_for_rejected()
+    with pytest.raises(ALLOWED) as raised:
+        WRONG[case](engine)
+    said = str(raised.value)
+    assert not isinstance(raised.value, arc.InternalError), said
+    assert len(said) > 5 and not RUST.search(said.replace("://", "")), said
+    assert capfd.readouterr().err == ""
+    assert engine.databases() == ["d"] and engine.tables("d") == ["there"]
