@@ -5,11 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import arc
 import pytest
 
 HERE = Path(__file__).parent
-PACKAGE = Path(arc.__file__).parent
+# Not as it is installed, where it lies among packages of others.
+PACKAGE = HERE.parent / "python" / "arc"
 SETTINGS = ["--config-file", str(HERE.parent / "pyproject.toml")]
 
 

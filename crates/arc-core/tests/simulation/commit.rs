@@ -82,7 +82,8 @@ struct Book {
 impl Book {
     fn see(&mut self, call: &Call<'_>) {
         let is_in_log = |path: &Path| path.parent() == Some(Path::new("/store/wal"));
-        let is_log = |path: &Path| is_in_log(path) && !path.to_string_lossy().contains("spare");
+        // Points are in segments alone: a spare is none yet, and readers go on without `acknowledged`.
+        let is_log = |path: &Path| is_in_log(path) && path.extension().is_some_and(|ending| ending == "wal");
         match call {
             // A spare is open already when it becomes a segment, and keeps the name it was opened
             // by.

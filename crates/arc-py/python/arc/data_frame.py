@@ -45,7 +45,7 @@ def series_of(type_: str, values: list[Any]) -> Any:
         array = array_of(type_, values)
         if isinstance(array, numpy.ma.MaskedArray):
             # As everywhere in pandas, numbers with a gap are floats.
-            array = array.astype("f8").filled(numpy.nan)
+            array = numpy.ma.filled(array.astype("f8"), numpy.nan)
         return pandas.Series(array)
     if type_ == "Boolean" and None not in values:
         return pandas.Series(values, dtype=bool)
