@@ -16,7 +16,7 @@ def test_the_console_works_in_a_browser(tmp_path: Path) -> None:
     if shutil.which("node") is None:
         pytest.skip("Node.js is missing")
     command = [str(ROOT / "scripts" / "console"), "--browser", os.environ["TESTED_SERVER"], str(tmp_path)]
-    ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600, check=False)
+    ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=1200, check=False)
     print(ran.stdout)
     if "skipped:" in ran.stdout:
         pytest.skip(ran.stdout.strip())

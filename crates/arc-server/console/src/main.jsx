@@ -60,6 +60,9 @@ async function askRights() {
   return { open: false, admin, id: String(info.id ?? info.name ?? ""), name: info.name ?? "", rights: [...rights] };
 }
 
+/** A browser says of a server that is away no more than that a request failed. */
+const reasonOf = (error) => (error instanceof TypeError ? "The server does not answer. It may be restarting; try again." : error.message);
+
 function Login({ onDone, reason }) {
   const [text, setText] = useState("");
   const [error, setError] = useState(reason);
@@ -70,7 +73,7 @@ function Login({ onDone, reason }) {
     setToken(text.trim());
     const who = await whoAmI().catch((failed) => ({ failed }));
     setBusy(false);
-    if (who?.failed) setError(who.failed.message);
+    if (who?.failed) setError(reasonOf(who.failed));
     else if (who) onDone(who);
     else {
       setToken("");
@@ -139,7 +142,7 @@ function Shell() {
   const [times, setTimes] = useState(() => ({ local: recall("local", false), dates: recall("dates", browserDates()) }));
   const route = useRoute();
 
-  const enter = () => whoAmI().then((found) => { setTrouble(""); setWho(found); }, (error) => setTrouble(error.message));
+  const enter = () => whoAmI().then((found) => { setTrouble(""); setWho(found); }, (error) => setTrouble(reasonOf(error)));
   useEffect(() => {
     enter();
     whenUnauthorized(() => {

@@ -1,5 +1,6 @@
 // What the browser tests have in common: a server of their own, a watched page, accessibility, pictures.
 
+import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -114,3 +115,12 @@ export async function ask(page, sql) {
 }
 
 export const cell = (page, row, column) => page.locator(`#cell-${row}-${column}`).first().textContent();
+
+/** Sends a request as a program does. */
+export async function call(base, token, method, path, body) {
+  const headers = token ? { authorization: `Bearer ${token}` } : {};
+  const answer = await fetch(new URL(path, base), { method, headers, body });
+  const text = await answer.text();
+  assert.ok(answer.ok, `${method} ${path}: ${answer.status} ${text}`);
+  return text ? JSON.parse(text) : null;
+}
