@@ -30,6 +30,8 @@ async function steps(browser) {
   let base = await start();
   const admin = readFileSync(join(folder, "data", "admin.token"), "utf8").trim();
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, acceptDownloads: true });
+  // A machine may be busy with more than this.
+  context.setDefaultTimeout(120_000);
   await fromFolder(context);
   await context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: base });
   const page = await context.newPage();

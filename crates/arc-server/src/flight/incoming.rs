@@ -5,6 +5,8 @@
 //! <https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md> and Arrow's `Flight.proto` have them. Never looks into
 //! what a message carries. What is kept of it has its place among the bodies of all requests.
 
+use std::time::Duration;
+
 use arrow_flight::{FlightData, FlightDescriptor};
 use axum::body::Body;
 use bytes::{Buf, Bytes};
@@ -23,6 +25,9 @@ use crate::{
 const ENCODING: &str = "grpc-encoding";
 /// Most bytes of messages that may wait for a client which sends further ones slowly: two parts. More are dictionaries.
 const PATIENT_BYTES: usize = 16 << 20;
+/// Most that is read of a stream that is refused.
+const PASSED_BYTES: usize = 16 << 20;
+const PASSED_TIME: Duration = Duration::from_secs(1);
 /// What is reserved for a body before any of it has come.
 const MAX_RESERVE: usize = 1 << 20;
 /// Numbers of the fields of `FlightData` that are read.
@@ -187,6 +192,21 @@ impl Incoming {
         Ok(())
     }
 
+    /// Reads what else comes of a stream that is refused, for a while: a client that is still sending it takes the end of the
+    /// call for its own failure, and does not look at the answer.
+    pub(super) async fn pass_over(&mut self) {
+        let mut left = PASSED_BYTES;
+        let rest = async {
+            while let Some(Ok(frame)) = self.body.frame().await {
+                left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
+                if left == 0 {
+                    break;
+                }
+            }
+        };
+        let _ = tokio::time::timeout(PASSED_TIME, rest).await;
+    }
+
     /// Returns the message that came last as a whole.
     pub(super) async fn whole(&mut self, message: Message) -> Result<FlightData, Failure> {
         let (header, mut body) = (message.header.clone(), Vec::with_capacity(message.body_bytes().min(MAX_RESERVE)));
@@ -310,8 +330,6 @@ fn broken(reason: &str) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use futures::{executor::block_on, stream};
     use hyper::StatusCode;
 

@@ -83,7 +83,7 @@ fn is_there(app: &App, database: &str, table: &str) -> Result<bool, Failure> {
 }
 
 /// Stores all rows of a stream; returns how many, once they are durable.
-pub(super) async fn run(app: &Arc<App>, target: IngestTarget, incoming: Incoming) -> Result<u64, Failure> {
+pub(super) async fn run(app: &Arc<App>, target: IngestTarget, incoming: &mut Incoming) -> Result<u64, Failure> {
     app.metrics.write_started(Format::Arrow);
     if target.options.idempotency_key.as_ref().is_some_and(|key| key.len() > MAX_KEY_BYTES) {
         return Err(Failure::bad_request(format!("the idempotency key of a stream has up to {MAX_KEY_BYTES} bytes")));
@@ -116,9 +116,9 @@ struct Storing<'a> {
 }
 
 impl Storing<'_> {
-    async fn all(&mut self, mut incoming: Incoming) -> Result<(), Failure> {
+    async fn all(&mut self, incoming: &mut Incoming) -> Result<(), Failure> {
         let mut parts = Parts::new(self.app.limits.body_bytes);
-        let mut next = read(&mut incoming, &mut parts, 0).await;
+        let mut next = read(incoming, &mut parts, 0).await;
         let mut spare: Option<JoinHandle<Vec<u8>>> = None;
         while let Some(body) = next? {
             if let Some(spare) = spare.take() {
@@ -129,7 +129,7 @@ impl Storing<'_> {
                 spare = Some(tokio::task::spawn_blocking(move || touched(bytes)));
             }
             let beside = body.len();
-            let (submitted, following) = futures::join!(self.submit(body), read(&mut incoming, &mut parts, beside));
+            let (submitted, following) = futures::join!(self.submit(body), read(incoming, &mut parts, beside));
             self.pending.push_back(submitted?);
             self.parts += 1;
             self.acknowledge(PARTS_AHEAD).await?;

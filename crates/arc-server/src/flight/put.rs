@@ -49,6 +49,19 @@ pub(super) async fn run(
     let Head { headers, body } = head;
     let caps = Caps { limit: app.limits.body_bytes, pause: app.limits.read_timeout };
     let mut incoming = Incoming::new(headers, body, caps, app.bodies.enter())?;
+    let done = answer(app, statements, caller, (headers, &mut incoming)).await;
+    if done.is_err() {
+        incoming.pass_over().await;
+    }
+    done
+}
+
+async fn answer(
+    app: &Arc<App>,
+    statements: &Statements,
+    caller: &Caller,
+    (headers, incoming): (&HeaderMap, &mut Incoming),
+) -> Result<PutResult, Failure> {
     let descriptor = incoming.descriptor().await?;
     let count = match messages::described(&descriptor)? {
         Described::Command(Command::CommandPreparedStatementQuery(asked)) => {
@@ -92,7 +105,7 @@ pub(super) async fn run(
 async fn bind(
     statements: &Statements,
     asked: &CommandPreparedStatementQuery,
-    incoming: Incoming,
+    incoming: &mut Incoming,
 ) -> Result<PutResult, Failure> {
     let handle = &asked.prepared_statement_handle;
     let mut statement = statements.get(handle)?;
@@ -108,7 +121,7 @@ async fn bind(
 }
 
 /// Returns all messages, which are the values of a statement.
-async fn values(mut incoming: Incoming) -> Result<Vec<FlightData>, Failure> {
+async fn values(incoming: &mut Incoming) -> Result<Vec<FlightData>, Failure> {
     let (mut messages, mut bytes) = (Vec::new(), 0);
     while let Some(message) = incoming.next().await? {
         bytes += message.header.len() + message.body_bytes();
