@@ -181,8 +181,10 @@ pub(crate) async fn ready(State(app): State<Arc<App>>, request: Request) -> Resp
     let in_memory = |database: &DatabaseInfo| database.durability == Some(Durability::Memory);
     // Anybody may ask, and is told of the databases that they may know of.
     let caller = app.auth.caller(request.extensions());
-    let databases = caller.map(|caller| seen(&app, &caller)).unwrap_or_default();
-    let in_memory: Vec<String> = databases.into_iter().filter(in_memory).map(|database| database.name).collect();
+    let sees = |database: &DatabaseInfo| caller.as_ref().is_ok_and(|caller| caller.sees(&database.name));
+    let databases =
+        app.engine.databases_last_seen().into_iter().filter(|database| in_memory(database) && sees(database));
+    let in_memory: Vec<String> = databases.map(|database| database.name).collect();
     let uptime = app.started.elapsed().as_secs();
     let mut body = json!({ "status": "ready", "time": time, "uptime_sec": uptime });
     if let Some(body) = body.as_object_mut().filter(|_| !in_memory.is_empty()) {

@@ -1,5 +1,7 @@
 //! Commands that are answered from what the server knows, without a statement: one batch each.
 
+use std::sync::Arc;
+
 use arrow::array::RecordBatch;
 use arrow_flight::{FlightData, encode::FlightDataEncoderBuilder, sql::Command};
 use futures::{StreamExt, TryStreamExt, stream};
@@ -8,8 +10,18 @@ use tonic::Status;
 use super::{info, metadata, query::Messages, status::unsupported};
 use crate::{app::App, auth::Caller, errors::Failure};
 
-/// Returns the answer to a command about what there is.
-pub(super) fn answer(app: &App, caller: &Caller, command: Command) -> Result<RecordBatch, Failure> {
+/// Returns the answer to a command about what there is. A server that only reads looks at files for it, on a thread that may
+/// wait.
+pub(super) async fn answer(app: &Arc<App>, caller: &Caller, command: Command) -> Result<RecordBatch, Failure> {
+    if !app.engine.is_reader() {
+        return answer_now(app, caller, command);
+    }
+    let (app, caller) = (Arc::clone(app), caller.clone());
+    let answer = tokio::task::spawn_blocking(move || answer_now(&app, &caller, command));
+    answer.await.map_err(|_| Failure::bug())?
+}
+
+fn answer_now(app: &App, caller: &Caller, command: Command) -> Result<RecordBatch, Failure> {
     match command {
         Command::CommandGetCatalogs(asked) => metadata::catalogs(asked),
         Command::CommandGetDbSchemas(asked) => metadata::databases(&app.engine, caller, asked),

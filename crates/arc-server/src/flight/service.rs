@@ -61,7 +61,7 @@ impl Flight {
             }
             Described::Command(command) => {
                 let ticket = Ticket::new(descriptor.cmd.clone());
-                let answer = known::answer(&self.app, &caller, command)?;
+                let answer = known::answer(&self.app, &caller, command).await?;
                 return messages::info(descriptor, &answer.schema(), ticket);
             }
         };
@@ -119,7 +119,9 @@ impl Flight {
             Fetched::Command(Command::CommandPreparedStatementQuery(asked)) => {
                 self.statements.get(&asked.prepared_statement_handle)?.query()?
             }
-            Fetched::Command(command) => return Ok(known::messages(known::answer(&self.app, caller, command)?)),
+            Fetched::Command(command) => {
+                return Ok(known::messages(known::answer(&self.app, caller, command).await?));
+            }
         };
         if !Statement::parse(&asked.sql)?.kind().is_change() {
             return query::answer(&self.app, caller, asked, keep).await;

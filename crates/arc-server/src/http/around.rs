@@ -59,8 +59,7 @@ pub(crate) async fn around(State(app): State<Arc<App>>, mut request: Request, ne
             let caller = request.extensions().get::<Caller>();
             let name = id.to_str().unwrap_or_default();
             let audited = Audited::begin(&app.engine, caller, (&method, asked.path()), name);
-            let outcome = AssertUnwindSafe(next.run(request)).catch_unwind().await;
-            let answer = outcome.unwrap_or_else(|_| Failure::bug().into_response());
+            let answer = run(&app, next, request).await;
             if let Some(audited) = audited {
                 audited.end(answer.status()).await;
             }
@@ -81,6 +80,15 @@ pub(crate) async fn around(State(app): State<Arc<App>>, mut request: Request, ne
     }
     response.headers_mut().insert(request_id::REQUEST_ID, id);
     response
+}
+
+/// Has a request answered, whatever comes of it.
+async fn run(app: &App, next: Next, request: Request) -> Response {
+    let bug = || Failure::bug().into_response();
+    if app.engine.is_reader() && read_only::looks(request.uri().path()) {
+        return read_only::run_aside(next, request).await.unwrap_or_else(|_| bug());
+    }
+    AssertUnwindSafe(next.run(request)).catch_unwind().await.unwrap_or_else(|_| bug())
 }
 
 fn headers(app: &App, headers: &mut HeaderMap) {

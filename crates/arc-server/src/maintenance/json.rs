@@ -1,6 +1,8 @@
 //! Reports of the engine as JSON, for programs that run the commands.
 
-use arc_core::{BackupReport, CompactionReport, Finding, RepairPlan, RestoreReport, VerifyReport, VerifyTotals};
+use arc_core::{
+    BackupReport, BranchReport, CompactionReport, Finding, RepairPlan, RestoreReport, VerifyReport, VerifyTotals,
+};
 use serde_json::{Value, json};
 
 pub(super) fn verify(report: &VerifyReport) -> Value {
@@ -55,6 +57,19 @@ pub(super) fn backup(report: &BackupReport) -> Value {
         "copied_bytes": report.copied_bytes,
         "removed_files": report.removed_files,
         "log_bytes": report.log_bytes,
+    })
+}
+
+pub(super) fn branch(report: &BranchReport) -> Value {
+    json!({
+        "number": report.number,
+        "files": report.files,
+        "bytes": report.bytes,
+        "rows": report.rows,
+        "linked_files": report.linked_files,
+        "copied_files": report.copied_files,
+        "copied_bytes": report.copied_bytes,
+        "frames": report.frames,
     })
 }
 

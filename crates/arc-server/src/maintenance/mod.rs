@@ -1,4 +1,5 @@
-//! Commands for a data directory that no server has open: `verify`, `repair`, `backup`, `restore`, `unpack`.
+//! Commands for a data directory that no server has open: `verify`, `repair`, `backup`, `restore`, `unpack`; and `branch`, for
+//! one that may be open, too.
 //!
 //! Each calls one function of the engine and prints what it says, as text or as JSON. Ends with 0 if all is well, 1 if
 //! something is damaged or went wrong, 2 if the command cannot be run as it was given.
@@ -7,7 +8,8 @@ mod json;
 
 use std::{fmt::Display, io::Write, path::Path, path::PathBuf, process::ExitCode, time::Duration};
 
-use arc_core::{BackupReport, CompactionReport, Engine, Error, RestoreReport};
+use arc_core::{BackupReport, BranchReport, CompactionReport, Engine, Error, PastMoment, RestoreReport};
+use arrow::compute::kernels::cast_utils::string_to_timestamp_nanos;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use serde_json::Value;
 
@@ -22,7 +24,7 @@ const FAILED: u8 = 1;
 const CANNOT_RUN: u8 = 2;
 
 /// Returns the commands, for the command line's definition.
-pub(crate) fn commands() -> [Command; 5] {
+pub(crate) fn commands() -> [Command; 6] {
     let json = Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON instead of text");
     let folder = |name: &'static str, help: &'static str| {
         Arg::new(name).long(name).value_name("PATH").value_parser(value_parser!(PathBuf)).required(true).help(help)
@@ -52,12 +54,33 @@ pub(crate) fn commands() -> [Command; 5] {
             .arg(folder("from", "Folder of the backup"))
             .arg(json.clone())
             .args(arguments(Taker::Directory)),
+        branch_command().arg(folder("to", "Folder of the branch: absent or empty")).arg(json.clone()),
         Command::new("unpack")
             .about("Give all small tables Parquet files of their own in a data directory that no server has open")
             .after_help("Rows of many small tables share a file, a pack, in which other programs do not look.")
             .arg(json)
             .args(arguments(Taker::Engine)),
     ]
+}
+
+fn branch_command() -> Command {
+    let time = |text: &str| string_to_timestamp_nanos(text).map_err(|_| "expected a time such as 2026-01-31T12:00:00Z");
+    Command::new("branch")
+        .about("Make a data directory that begins as another one is now, or was, and goes its own way")
+        .after_help(
+            "The other one may be in use: it is only read. Data files are shared by hard links where both are on one file \
+             system, and copied otherwise.",
+        )
+        .arg(
+            Arg::new("at")
+                .long("at")
+                .value_name("TIME")
+                .value_parser(time)
+                .conflicts_with("snapshot")
+                .help("Begin as it was at this time, within its history"),
+        )
+        .arg(Arg::new("snapshot").long("snapshot").value_name("NAME").help("Begin as this snapshot has it"))
+        .args(arguments(Taker::Directory))
 }
 
 /// Runs the command `name` if it is one of these.
@@ -72,6 +95,11 @@ pub(crate) fn run(name: &str, arguments: &ArgMatches, config: &Config) -> Option
             let to = folder("to");
             let done = backup(&to, config).and_then(|report| kept::copy_all(path, &to).map(|()| report));
             finish(done, as_json(), json::backup, |report| backup_text(report, &to))
+        }
+        "branch" => {
+            let to = folder("to");
+            let done = branch(&to, arguments, config).and_then(|report| kept::copy_all(path, &to).map(|()| report));
+            finish(done, as_json(), json::branch, |report| branch_text(report, &to))
         }
         "restore" => {
             let from = folder("from");
@@ -142,6 +170,25 @@ fn backup(to: &Path, config: &Config) -> Result<BackupReport, Error> {
     Ok(report)
 }
 
+/// Reads the directory, whoever writes to it meanwhile.
+fn branch(to: &Path, arguments: &ArgMatches, config: &Config) -> Result<BranchReport, Error> {
+    if config.object_store.url.is_some() {
+        let reason = "its data files are in an object store; only a directory that has them itself can be branched";
+        return Err(Error::OtherStore { path: config.data_dir.clone(), reason: reason.to_owned() });
+    }
+    if to.to_str().is_some_and(|to| to.contains("://")) {
+        let reason = "it is an address; a branch shares data files, and is a folder".to_owned();
+        return Err(Error::BadTarget { path: to.to_owned(), reason });
+    }
+    let named = arguments.get_one::<String>("snapshot").map(|name| PastMoment::Snapshot(name.clone()));
+    let moment = named.or_else(|| arguments.get_one::<i64>("at").map(|time_ns| PastMoment::Time(*time_ns)));
+    let engine = Engine::builder(&config.data_dir).options(config.engine_options()).open_reader()?;
+    match moment {
+        Some(moment) => engine.branch_at(to, &moment),
+        None => engine.branch(to),
+    }
+}
+
 /// Opens the directory as a server would that packs nothing and merges nothing, and has nobody who reads what is replaced.
 fn unpack(config: &Config) -> Result<CompactionReport, Error> {
     let mut config = config.clone();
@@ -185,6 +232,8 @@ fn exit_code(error: &Error) -> u8 {
         | Error::NewerFormat { .. }
         | Error::OtherStore { .. }
         | Error::BadTarget { .. }
+        | Error::OutsideHistory { .. }
+        | Error::SnapshotNotFound { .. }
         | Error::InvalidOption { .. } => CANNOT_RUN,
         _ => FAILED,
     }
@@ -196,6 +245,16 @@ fn backup_text(report: &BackupReport, to: &Path) -> String {
     format!(
         "{}: {files} data files with {rows} rows in {bytes} bytes: {kept_files} were there, {linked_files} linked, \
          {copied_files} copied, {removed_files} old ones removed; {log_bytes} bytes of the log",
+        to.display()
+    )
+}
+
+fn branch_text(report: &BranchReport, to: &Path) -> String {
+    let BranchReport { number, files, rows, bytes, linked_files, copied_files, frames, .. } = report;
+    let copied = if *copied_files > 0 { ", for no link to them can be made there" } else { "" };
+    format!(
+        "{}: begins as commit {number}, with {files} data files with {rows} rows in {bytes} bytes: {linked_files} linked, \
+         {copied_files} copied{copied}; {frames} frames of the log",
         to.display()
     )
 }

@@ -21,6 +21,9 @@ mod bad_lines;
 mod bad_payloads;
 #[cfg(test)]
 mod bad_sql;
+#[cfg(test)]
+mod branch;
+#[cfg(test)]
 mod column_types;
 #[cfg(test)]
 mod config;

@@ -238,3 +238,65 @@ fn sql_asks_a_directory_that_a_server_has_and_one_that_none_has() {
     server.kill();
     assert_eq!(ask(sql, "csv").1, "h,v\na,1\n", "after kill -9");
 }
+
+#[test]
+fn a_reader_answers_about_older_states_as_the_writer_does() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Running::start_with(dir.path(), &["--delete-enabled", "--flush-after", "1h"]);
+    let reader = reader(dir.path());
+    let write = |line: &str| assert_eq!(post(&server, "/write?db=t", line).0, 204);
+    let now = || server.query("SELECT CAST(now() AS VARCHAR)")[0][0].as_str().unwrap().to_owned();
+    write("m,h=a v=1 1700000000000000000");
+    let mut times = vec![now()];
+    change(&server, "CREATE SNAPSHOT first");
+    write("m,h=b v=2 1700000000000000000");
+    times.push(now());
+    change(&server, "DELETE FROM m WHERE h = 'a'");
+    times.push(now());
+    let flush = || assert_eq!(post(&server, "/api/v1/write/line-protocol/flush", "").0, 200);
+    flush();
+    change(&server, "DROP TABLE m");
+    flush();
+    assert!(post(&server, "/api/v1/compaction/trigger", "").0 < 300);
+    let ask = |sql: &str, expected: Value| {
+        for asked in [&server, &reader] {
+            assert_eq!(asked.query(sql), expected, "{sql}");
+        }
+    };
+    for (time, expected) in times.iter().zip([json!([["a"]]), json!([["a"], ["b"]]), json!([["b"]])]) {
+        ask(&format!("SELECT h FROM m FOR SYSTEM_TIME AS OF '{time}' ORDER BY h"), expected);
+    }
+    ask("SELECT h FROM m AT (SNAPSHOT => 'first')", json!([["a"]]));
+    assert_eq!(reader.query("SHOW SNAPSHOTS"), server.query("SHOW SNAPSHOTS"));
+    assert_eq!(reader.query("SHOW SNAPSHOTS")[0][2], 1, "it keeps a file that no table has");
+    for (sql, status, reason) in [
+        ("SELECT * FROM m AT (SNAPSHOT => 'none')", 404, "does not exist"),
+        ("SELECT * FROM m FOR SYSTEM_TIME AS OF '2020-01-01T00:00:00Z'", 400, "nothing is known"),
+    ] {
+        for asked in [&server, &reader] {
+            let (code, body) = post(asked, "/api/v1/query?db=t", &json!({ "sql": sql }).to_string());
+            assert!(code == status && body.contains(reason), "{sql}: {code} {body}");
+        }
+    }
+}
+
+#[test]
+fn probes_are_answered_from_the_last_look_and_questions_from_a_new_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Running::start_with(dir.path(), &["--flush-after", "1h"]);
+    let reader = reader(dir.path());
+    assert_eq!(post(&server, "/write?db=t", "m,h=a v=1 1700000000000000000").0, 204);
+    let get = |path: &str| serde_json::from_str::<Value>(&get_body(reader.address, path)).unwrap();
+    let is_known = || get("/debug/vars").get("database:t").is_some();
+    let tables = || {
+        let metrics = get_body(reader.address, "/metrics");
+        metrics.lines().find_map(|line| line.strip_prefix("arc_tables ")?.parse::<u64>().ok()).unwrap()
+    };
+    assert_eq!(get("/ready")["status"], "ready");
+    let (before, was_known) = (tables(), is_known());
+    assert!(!was_known, "nothing has looked");
+    assert!(get("/api/v1/databases")["databases"].as_array().unwrap().iter().any(|database| database["name"] == "t"));
+    assert_eq!(get("/api/v1/measurements?database=t")["count"], 1);
+    assert_eq!(get("/query?q=SHOW%20MEASUREMENTS&db=t")["results"][0]["series"][0]["values"][0][0], "m");
+    assert!(is_known() && tables() > before);
+}
