@@ -1,7 +1,7 @@
 // The page: who is there, which database, which page is shown.
 
 import { render } from "preact";
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
 import { get, setToken, token, whenUnauthorized } from "./api.js";
 import { belongsTo, keep, recall } from "./kept.js";
@@ -164,7 +164,13 @@ function Shell() {
   useEffect(() => {
     if (who) refresh().catch(() => {});
   }, [who]);
-  const refreshSchema = () => loadSchema(database).then((found) => setSchema(found), () => setSchema({}));
+  // Of two that are under way the later counts, whichever is answered first: they may be about two databases.
+  const asked = useRef(0);
+  const refreshSchema = async () => {
+    const turn = ++asked.current;
+    const found = await loadSchema(database).catch(() => null);
+    if (turn === asked.current) setSchema((before) => found ?? (before[database] ? before : {}));
+  };
   useEffect(() => {
     if (who?.rights.includes("read")) refreshSchema();
   }, [who, database]);
