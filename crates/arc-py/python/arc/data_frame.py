@@ -45,7 +45,8 @@ def series_of(type_: str, values: list[Any]) -> Any:
         array: Any = array_of(type_, values)
         if isinstance(array, numpy.ma.MaskedArray):
             # As everywhere in pandas, numbers with a gap are floats.
-            array = array.astype("f8").filled(numpy.nan)
+            floats: Any = array.astype("f8")
+            array = floats.filled(numpy.nan)
         return pandas.Series(array)
     if type_ == "Boolean" and None not in values:
         return pandas.Series(values, dtype=bool)
