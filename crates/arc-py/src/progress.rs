@@ -2,12 +2,10 @@
 //!
 //! Owns when that is told. What it looks like, and whether anybody wants to see it, is `arc/progress.py`.
 
-use std::{
-    borrow::Cow,
-    time::{Duration, Instant},
-};
+use std::{borrow::Cow, time::Duration};
 
 use pyo3::prelude::*;
+use tokio::time::Instant;
 
 use crate::interrupt;
 

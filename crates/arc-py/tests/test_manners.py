@@ -50,7 +50,7 @@ engine.sql("plant", "SELECT 1").fetchall()
 def test_what_takes_longer_than_a_second_is_shown_and_taken_away(folder: Path) -> None:
     lines = drawn(SHOWS.format(shown=True, query=ENDLESS), folder)
     shown = [line for line in lines if "query:" in line]
-    assert len(shown) >= 3 and re.search(r"█{6}.*query: 1\.\d s", shown[0]), lines
+    assert shown and re.search(r"█{6}.*query: \d\.\d s", shown[0]), lines
     assert lines[-1] == "\x1b[Kover\n", "nothing of it stays"
 
 
@@ -70,50 +70,63 @@ def test_what_is_shown_counts_rows() -> None:
 # Ctrl-C.
 
 
-@POSIX
-def test_ctrl_c_ends_the_waiting_for_a_long_write(folder: Path) -> None:
-    program = """
-import arc, numpy, os, signal, sys, threading, time
-rows = 1_500_000
-frame = {"time": numpy.arange(rows), **{f"f{n}": numpy.random.default_rng(n).random(rows) for n in range(8)}}
-engine = arc.open(sys.argv[1], max_buffer_bytes=1 << 30, memory_bytes=4 << 30, write_timeout=120)
-threading.Timer(0.15, os.kill, (os.getpid(), signal.SIGINT)).start()
-began = time.monotonic()
+LOOP = """
+import arc, numpy, os, signal, sys, threading
+rows = 100_000
+values = {f"f{n}": numpy.random.default_rng(n).random(rows) for n in range(8)}
+engine = arc.open(sys.argv[1])
+written = 0
+
+def write():
+    engine.write("t", {"time": numpy.arange(rows) + written * rows, **values}, database="d", idempotency_key=str(written))
+
+write()
+written = 1
+threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
-    engine.write("t", frame, database="d", idempotency_key="once")
-    print("stored", flush=True)
+    while True:
+        write()
+        written += 1
 except KeyboardInterrupt:
-    print("interrupted", flush=True)
-    # The same write again: whatever became of the first, the rows are there once.
-    engine.write("t", frame, database="d", idempotency_key="once")
-print(len(engine.d.t))
+    print(written, flush=True)
 """
-    done = run(program, folder)
-    word, count = done.stdout.split()
-    assert word in ("interrupted", "stored") and count == "1500000", done.stderr
-    assert done.returncode == 0
-    with arc.open(folder) as engine:
-        assert len(engine.d.t) == 1_500_000
+
+
+@POSIX
+def test_after_ctrl_c_a_write_can_be_sent_again(folder: Path) -> None:
+    done = run(LOOP + "write()\nprint(len(engine.d.t), flush=True)", folder)
+    written, count = map(int, done.stdout.split())
+    assert (done.returncode, done.stderr) == (0, "")
+    assert written > 0 and count == (written + 1) * 100_000, "whatever became of the first, its rows are there once"
 
 
 @POSIX
 def test_a_write_that_ctrl_c_left_is_done_when_the_interpreter_ends(folder: Path) -> None:
-    program = """
-import arc, numpy, os, signal, sys, threading
-rows = 1_000_000
-frame = {"time": numpy.arange(rows), **{f"f{n}": numpy.ones(rows) for n in range(8)}}
-engine = arc.open(sys.argv[1], max_buffer_bytes=1 << 30, memory_bytes=4 << 30, write_timeout=120)
-threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
-try:
-    engine.write("t", frame, database="d")
-except KeyboardInterrupt:
-    pass
-"""
-    done = run(program, folder)
+    done = run(LOOP, folder)
     assert (done.returncode, done.stderr) == (0, "")
     with arc.open(folder) as engine:
-        # All of its rows, or none, if Ctrl-C came before the frame was handed over.
-        assert engine.databases() == [] or len(engine.d.t) == 1_000_000
+        # That which was under way has all of its rows, or none.
+        assert len(engine.d.t) in (int(done.stdout) * 100_000, (int(done.stdout) + 1) * 100_000)
+
+
+@POSIX
+def test_ctrl_c_ends_the_waiting_for_a_write_at_once(folder: Path) -> None:
+    # The buffer is full and stays so: the write waits for it for a minute.
+    program = """
+import arc, numpy, os, signal, sys, threading, time
+engine = arc.open(sys.argv[1], max_buffer_bytes=1 << 20, flush_bytes=1 << 20, write_timeout=50)
+lines = "\\n".join(f"t,id={n} v={n}i {n}" for n in range(200_000))
+threading.Timer(1.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    while True:
+        engine.write_lp("d", lines)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+    os._exit(0)
+"""
+    began = time.monotonic()
+    assert run(program, folder).stdout == "interrupted\n"
+    assert time.monotonic() - began < 40
 
 
 # Threads.
@@ -153,7 +166,7 @@ def test_threads_race_a_close(folder: Path) -> None:
 
 
 def test_a_frame_that_is_changed_while_it_is_written(engine: arc.Engine) -> None:
-    rows = 300_000
+    rows = 100_000
     values = numpy.zeros(rows, "i8")
     done = threading.Event()
 

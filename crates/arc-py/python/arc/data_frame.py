@@ -42,7 +42,7 @@ def series_of(type_: str, values: list[Any]) -> Any:
     if type_.startswith("Dictionary("):
         return pandas.Series(pandas.Categorical(values))
     if type_.startswith(("Int", "UInt", "Float", "Duration(")):
-        array = array_of(type_, values)
+        array: Any = array_of(type_, values)
         if isinstance(array, numpy.ma.MaskedArray):
             # As everywhere in pandas, numbers with a gap are floats.
             array = numpy.ma.filled(array.astype("f8"), numpy.nan)

@@ -189,7 +189,7 @@ def list_of(values: Any, nan_is_null: bool) -> list[Any]:
     if isinstance(values, (list, tuple)):
         return list(values)
     plain: list[Any] = values.tolist() if hasattr(values, "tolist") else list(values)
-    return [None if value != value else value for value in plain] if nan_is_null else plain
+    return [None if is_missing(value) else value for value in plain] if nan_is_null else plain
 
 
 def lines_of(data: Any) -> str | bytes | bytearray:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 
 def current() -> tuple[Any, Any]:
     """Returns which interpreter this is, and which the main one is."""
-    try:
-        import _interpreters as known
-    except ImportError:
-        # What it was called before Python 3.13.
+    # What it has been called since Python 3.13, and before.
+    for name in ("_interpreters", "_xxsubinterpreters"):
         try:
-            import _xxsubinterpreters as known
+            known = import_module(name)
         except ImportError:
-            return None, None
-    return known.get_current(), known.get_main()
+            continue
+        return known.get_current(), known.get_main()
+    return None, None
 
 
 _this, _main = current()

@@ -68,8 +68,9 @@ def show(what: str, seconds: float, rows: int) -> None:
 def show_in_notebook(text: str) -> None:
     """Shows a text below the cell, in the place of the one before."""
     global _handle
-    from IPython import display
+    from importlib import import_module
 
+    display: Any = import_module("IPython.display")
     data = {"text/plain": text}
     if _handle is None:
         _handle = display.display(data, raw=True, display_id=True)

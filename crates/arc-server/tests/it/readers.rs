@@ -137,7 +137,7 @@ fn after_each_change_readers_answer_as_the_writer_does() {
     let readers = [reader(dir.path()), reader(dir.path())];
     let ask = |server: &Running| {
         let mut connection = Connection::open(server.address).unwrap();
-        let mut asked = |sql: &str| {
+        let asked = |sql: &str| {
             let (status, body) = connection.post("/api/v1/query?db=t", &json!({ "sql": sql }).to_string()).unwrap();
             let answer: Value = serde_json::from_slice(&body).unwrap();
             (status, answer["columns"].clone(), answer["data"].clone())
@@ -147,7 +147,7 @@ fn after_each_change_readers_answer_as_the_writer_does() {
             "SELECT h, count(*), max(v) FROM k GROUP BY h ORDER BY h",
             "SHOW DATABASES",
         ]
-        .map(|sql| asked(sql))
+        .map(asked)
     };
     // A sequence that is no different from run to run.
     let mut state = 7_u64;
