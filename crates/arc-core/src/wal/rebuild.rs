@@ -18,7 +18,7 @@ use crate::{
 
 use super::{
     Frame, acknowledged,
-    frame::{ALIGNMENT, Header},
+    frame::{ALIGNMENT, HEADER_BYTES, Header},
     segment::{self, SegmentName},
 };
 
@@ -35,6 +35,8 @@ pub(crate) struct Rebuild {
     dir: PathBuf,
     random: Arc<dyn RandomSource>,
     open: Option<Open>,
+    /// The last frame.
+    last: Option<SequenceNumber>,
     /// Temporary and final names of the segments that are whole and durable.
     whole: Vec<(PathBuf, PathBuf)>,
 }
@@ -62,7 +64,7 @@ impl Rebuild {
                 vfs.remove_file(&path).map_err(|e| Error::io("remove", path, e))?;
             }
         }
-        Ok(Self { vfs, dir: dir.to_owned(), random, open: None, whole: Vec::new() })
+        Ok(Self { vfs, dir: dir.to_owned(), random, open: None, last: None, whole: Vec::new() })
     }
 
     /// Adds the next frame.
@@ -80,7 +82,18 @@ impl Rebuild {
         let parts = [encoded.as_slice(), frame.meta, frame.body, padding];
         open.file.write_all_at(&parts, open.end).map_err(|e| Error::io("write", &open.temporary, e))?;
         open.end += header.frame_bytes();
+        self.last = Some(frame.seq);
         Ok(())
+    }
+
+    /// Proves that all frames were synced, as the seal of a log at rest does: who only reads it sees the
+    /// last one, too.
+    pub(crate) fn seal(&mut self) -> Result<()> {
+        let Some((open, last)) = self.open.as_mut().zip(self.last) else { return Ok(()) };
+        let seal = Header::seal(last.next(), last).encode(open.name.salt);
+        open.file.write_all_at(&[&seal], open.end).map_err(|e| Error::io("write", &open.temporary, e))?;
+        open.end += HEADER_BYTES as u64;
+        self.end_segment()
     }
 
     /// Gives all segments their names, durably.

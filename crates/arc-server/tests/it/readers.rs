@@ -251,7 +251,8 @@ fn a_reader_answers_about_older_states_as_the_writer_does() {
     change(&server, "CREATE SNAPSHOT first");
     write("m,h=b v=2 1700000000000000000");
     times.push(now());
-    change(&server, "DELETE FROM m WHERE h = 'a'");
+    let of_a = json!({ "database": "t", "measurement": "m", "where": "h = 'a'" });
+    assert_eq!(post(&server, "/api/v1/delete", &of_a.to_string()).0, 200);
     times.push(now());
     let flush = || assert_eq!(post(&server, "/api/v1/write/line-protocol/flush", "").0, 200);
     flush();

@@ -83,6 +83,8 @@ fn a_branch_begins_with_all_points_and_both_go_their_own_ways() {
     let with_log = open.branch("/copies/b").unwrap();
     assert!((with_log.files, with_log.frames) == (2, 1) && with_log.number > 0, "{with_log:?}");
     assert_eq!((rows(&fs, TARGET), rows(&fs, "/copies/b")), (3, 4));
+    let read = |root: &str| counted(&builder(Arc::new(fs.clone()), root).open_reader().unwrap());
+    assert_eq!((read(TARGET), read("/copies/b")), (3, 4), "also by who does not open it for writing");
     let branch = engine(Arc::new(fs.clone()), TARGET);
     (10..15).for_each(|n| write(&branch, n));
     branch.flush().unwrap();
