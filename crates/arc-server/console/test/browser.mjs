@@ -38,9 +38,13 @@ async function steps(browser) {
   watch(page, base);
 
   step("the page is light and paints soon");
-  let bytes = 0;
+  // Of a first visit: later ones ask whether there is anything newer.
+  const sizes = new Map();
   page.on("response", async (response) => {
-    if (response.url().includes("/console/") || response.url() === base) bytes += Number((await response.allHeaders())["content-length"] ?? 0);
+    const url = response.url();
+    if (!url.includes("/console/") && url !== base) return;
+    const length = Number((await response.allHeaders())["content-length"] ?? 0);
+    sizes.set(url, Math.max(length, sizes.get(url) ?? 0));
   });
   await page.goto(base);
   await page.getByLabel("Token").waitFor();
@@ -386,6 +390,7 @@ async function steps(browser) {
   assert.equal(await cell(sealed, 0, 0), "600");
   await secure.close();
   await stop("SIGTERM");
+  const bytes = [...sizes.values()].reduce((sum, length) => sum + length, 0);
   console.log(`${bytes} bytes transferred, first paint after ${Math.round(paint)} ms`);
   if (!process.env.CONSOLE_DIST) assert.ok(bytes > 50_000 && bytes <= 300_000, `${bytes} bytes`);
 }
