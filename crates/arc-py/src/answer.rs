@@ -108,7 +108,10 @@ impl Answer {
         requested_schema: Option<Bound<'py, PyCapsule>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         interrupt::note_thread(py)?;
-        let rows = self.take(py)?;
+        let mut rows = self.take(py)?;
+        // Reads the first rows here: a reader in C would give its own error for Ctrl-C, and for a query that fails.
+        let first = py.detach(|| rows.pull()).transpose().map_err(|failure| failure.into_exception(py))?;
+        let rows = first.map(Ok).into_iter().chain(rows);
         let item = Field::new_struct("", self.schema.fields().clone(), false);
         let item = item.with_metadata(self.schema.metadata().clone());
         let arrays = rows.map(|batch| Ok(Arc::new(StructArray::from(batch?)) as ArrayRef));

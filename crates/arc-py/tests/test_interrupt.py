@@ -11,7 +11,7 @@ import pytest
 
 ENDLESS = "SELECT count(*) FROM generate_series(1, 1000000) a, generate_series(1, 1000000) b WHERE a.value > b.value"
 BEGIN = f"""
-import arc, sys
+import arc, polars, pyarrow, sys
 engine = arc.open(sys.argv[1])
 engine.write_lp("plant", "pump rpm=1i 1").raise_for_rejected()
 rows = engine.sql("plant", {ENDLESS!r})
@@ -20,8 +20,8 @@ print("ready", flush=True)
 READS = {
     "fetchall": "rows.fetchall()",
     "arrow": "rows.arrow()",
-    "polars": "import polars; polars.DataFrame(rows)",
-    "pyarrow": "import pyarrow; pyarrow.table(rows)",
+    "polars": "polars.DataFrame(rows)",
+    "pyarrow": "pyarrow.table(rows)",
     "batches": "list(rows.batches())",
     "show": "rows.show()",
     "execute": f"engine.execute('plant', 'INSERT INTO pump (time, rpm) ' + {ENDLESS.replace('SELECT', 'SELECT now(),', 1)!r})",
@@ -38,6 +38,35 @@ except KeyboardInterrupt:
     print("interrupted", engine.sql("plant", "SELECT count(*) FROM pump").fetchall(), flush=True)
     engine.close()
 """
+    out, err, code, took = interrupted(program, folder)
+    assert out == "interrupted [(1,)]\n", err
+    assert code == 0 and took < 20, (code, took)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="this platform has no such signals")
+def test_ctrl_c_between_batches_comes_after_the_error_of_a_reader_in_c(folder: Path) -> None:
+    program = """
+import arc, pyarrow, sys, time
+engine = arc.open(sys.argv[1])
+rows = engine.sql("plant", "SELECT value FROM generate_series(1, 1000000000000)")
+batches = pyarrow.RecordBatchReader.from_stream(rows)
+print("ready", flush=True)
+try:
+    while True:
+        batches.read_next_batch()
+except (KeyboardInterrupt, pyarrow.ArrowException) as error:
+    try:
+        if isinstance(error, pyarrow.ArrowException):
+            time.sleep(60)
+    except KeyboardInterrupt:
+        pass
+    print("interrupted", flush=True)
+"""
+    out, err, code, took = interrupted(program, folder)
+    assert (out, code) == ("interrupted\n", 0) and took < 20, (err, took)
+
+
+def interrupted(program: str, folder: Path) -> tuple[str, str, int, float]:
     with subprocess.Popen(
         [sys.executable, "-c", program, str(folder)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -47,9 +76,7 @@ except KeyboardInterrupt:
         began = time.monotonic()
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
-        took = time.monotonic() - began
-    assert out == "interrupted [(1,)]\n", err
-    assert process.returncode == 0 and took < 20, (process.returncode, took)
+        return out, err, process.returncode, time.monotonic() - began
 
 
 def run(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
