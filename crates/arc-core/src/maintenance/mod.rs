@@ -3,6 +3,9 @@
 
 pub(crate) mod backup;
 pub(crate) mod branch;
+#[cfg(test)]
+mod copied_store;
 mod online;
+mod record;
 pub(crate) mod repair;
 pub(crate) mod verify;

@@ -173,15 +173,16 @@ impl StatementPlanning {
     /// all views are taken.
     fn pin_tables(&mut self) -> Result<Option<Box<dyn PlanningPin>>> {
         let Some(PinnedTables { tables, pin }) = self.all_tables.pinned()? else { return Ok(None) };
-        self.tables = scoped::of(&self.statement, &tables);
-        let tables = Arc::clone(&self.tables);
-        self.state = session::query_state(
-            &self.state,
-            tables,
-            Arc::clone(&self.latest),
-            (&self.database, self.statement.local_tables()),
-        );
+        self.see(scoped::of(&self.statement, &tables));
         Ok(Some(pin))
+    }
+
+    /// Has the statement find these tables from now on.
+    fn see(&mut self, tables: Arc<dyn QueryTables>) {
+        let local = self.statement.local_tables().of(&self.database);
+        let catalogs = Catalogs::new(Arc::clone(&tables), Arc::clone(&self.latest), local);
+        self.tables = tables;
+        self.state.register_catalog_list(Arc::new(catalogs));
     }
 
     fn describe(&mut self) -> Result<Description> {
@@ -264,10 +265,7 @@ impl StatementPlanning {
                 }
             });
         }
-        self.tables = Arc::new(TablesInTime::new(Arc::clone(&self.tables), &known)?);
-        let local = self.statement.local_tables().of(&self.database);
-        let catalogs = Catalogs::new(Arc::clone(&self.tables), Arc::clone(&self.latest), local);
-        self.state.register_catalog_list(Arc::new(catalogs));
+        self.see(Arc::new(TablesInTime::new(Arc::clone(&self.tables), &known)?));
         Ok(())
     }
 

@@ -11,7 +11,10 @@ use crate::{
     Error, Result, SequenceNumber,
     catalog::sync_parents,
     engine::{Lock, lock},
-    maintenance::verify::files_below,
+    maintenance::{
+        record::{read_record, write_record},
+        verify::files_below,
+    },
     model::{BACKUP_MARKER, LOCK_FILE, TEMPORARY_SUFFIX, WAL_DIR},
     vfs::{DirEntry, Vfs},
     wal::LogPart,
@@ -106,20 +109,7 @@ impl<'a> Target<'a> {
     }
 
     fn write_marker(&self, marker: &BackupMarker) -> Result<()> {
-        let (vfs, path) = (self.vfs, self.path.join(BACKUP_MARKER));
-        let temporary = self.path.join(format!("{BACKUP_MARKER}{TEMPORARY_SUFFIX}"));
-        match vfs.remove_file(&temporary) {
-            Err(e) if e.kind() != ErrorKind::NotFound => return Err(Error::io("remove", temporary, e)),
-            _ => {}
-        }
-        let mut bytes = serde_json::to_vec(marker)
-            .map_err(|e| Error::BadTarget { path: self.path.into(), reason: format!("cannot name its source: {e}") })?;
-        bytes.push(b'\n');
-        let file = vfs.create_new(&temporary).map_err(|e| Error::io("create", &temporary, e))?;
-        file.write_all_at(&[&bytes], 0).map_err(|e| Error::io("write", &temporary, e))?;
-        file.sync_all().map_err(|e| Error::io("sync", &temporary, e))?;
-        vfs.rename(&temporary, &path).map_err(|e| Error::io("rename", &temporary, e))?;
-        vfs.sync_dir(self.path).map_err(|e| Error::io("sync folder", self.path, e))
+        write_record(self.vfs, self.path, BACKUP_MARKER, marker)
     }
 }
 
@@ -134,12 +124,7 @@ pub(crate) fn logged(vfs: &dyn Vfs, root: &Path) -> Result<SequenceNumber> {
 }
 
 fn read_marker(vfs: &dyn Vfs, root: &Path) -> Result<Option<BackupMarker>> {
-    let path = root.join(BACKUP_MARKER);
-    match vfs.read(&path) {
-        Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|e| Error::corrupt(&path, 0, e.to_string())),
-        Err(e) if [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&e.kind()) => Ok(None),
-        Err(e) => Err(Error::io("read", path, e)),
-    }
+    read_record(vfs, root, BACKUP_MARKER)
 }
 
 pub(in crate::maintenance) fn absolute(path: &Path) -> Result<PathBuf> {

@@ -10,12 +10,12 @@ use std::{
 use super::*;
 use crate::{
     Durability, Engine, Error, Options, VerifyReport, WriteOptions,
-    maintenance::verify::verify_on,
+    maintenance::{
+        copied_store::{ROOT, TARGET, disk, write},
+        verify::verify_on,
+    },
     vfs::{CrashFs, Fault, FaultFs, Image, Operation},
 };
-
-const ROOT: &str = "/store";
-const TARGET: &str = "/copies/a";
 
 fn engine(vfs: Arc<dyn Vfs>, root: &str) -> Engine {
     let flush_after = std::time::Duration::from_secs(1 << 30);
@@ -23,18 +23,11 @@ fn engine(vfs: Arc<dyn Vfs>, root: &str) -> Engine {
     Engine::builder(root).options(options).vfs(vfs).open().unwrap()
 }
 
-/// A file system with both parents, and an engine in the one.
+/// A disk with both parents, and an engine in the one.
 fn store() -> (CrashFs, Engine) {
-    let fs = CrashFs::new();
-    fs.create_dir_all(Path::new(ROOT)).unwrap();
-    fs.create_dir_all(Path::new("/copies")).unwrap();
-    fs.sync_dir(Path::new("/")).unwrap();
+    let fs = disk();
     let engine = engine(Arc::new(fs.clone()), ROOT);
     (fs, engine)
-}
-
-fn write(engine: &Engine, n: i64) {
-    assert_eq!(engine.write_lp("d", format!("m,host=h{} n={n}i {n}", n % 3).as_bytes()).unwrap().points, 1);
 }
 
 /// The rows of a data directory, in files and in its log.

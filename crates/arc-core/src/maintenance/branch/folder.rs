@@ -1,7 +1,6 @@
 //! The folder of a branch: that nothing else is in it, and what says where it comes from.
 
 use std::{
-    io::ErrorKind,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -14,6 +13,7 @@ use crate::{
     engine::{Lock, Origin, lock},
     maintenance::{
         backup::{absolute, check_apart},
+        record::{read_record, write_record},
         verify::files_below,
     },
     model::{BRANCH_MARKER, DATA_DIR, LOCK_FILE, MARKER, META_DIR, TEMPORARY_SUFFIX, WAL_DIR},
@@ -82,20 +82,7 @@ impl<'a> BranchFolder<'a> {
     }
 
     fn write(&self, record: &BranchRecord) -> Result<()> {
-        let (vfs, path) = (self.vfs, self.path.join(BRANCH_MARKER));
-        let temporary = self.path.join(format!("{BRANCH_MARKER}{TEMPORARY_SUFFIX}"));
-        match vfs.remove_file(&temporary) {
-            Err(e) if e.kind() != ErrorKind::NotFound => return Err(Error::io("remove", temporary, e)),
-            _ => {}
-        }
-        let mut bytes = serde_json::to_vec(record)
-            .map_err(|e| Error::BadTarget { path: self.path.into(), reason: format!("cannot name its source: {e}") })?;
-        bytes.push(b'\n');
-        let file = vfs.create_new(&temporary).map_err(|e| Error::io("create", &temporary, e))?;
-        file.write_all_at(&[&bytes], 0).map_err(|e| Error::io("write", &temporary, e))?;
-        file.sync_all().map_err(|e| Error::io("sync", &temporary, e))?;
-        vfs.rename(&temporary, &path).map_err(|e| Error::io("rename", &temporary, e))?;
-        vfs.sync_dir(self.path).map_err(|e| Error::io("sync folder", self.path, e))
+        write_record(self.vfs.as_ref(), self.path, BRANCH_MARKER, record)
     }
 }
 
@@ -105,16 +92,8 @@ impl<'a> BranchFolder<'a> {
 ///
 /// [`Error::Corrupt`] if the file that says so cannot be read; [`Error::Io`].
 pub(crate) fn is_unfinished(vfs: &dyn Vfs, root: &Path) -> Result<bool> {
-    Ok(read(vfs, root)?.is_some_and(|record| record.number.is_none()))
-}
-
-fn read(vfs: &dyn Vfs, root: &Path) -> Result<Option<BranchRecord>> {
-    let path = root.join(BRANCH_MARKER);
-    match vfs.read(&path) {
-        Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|e| Error::corrupt(&path, 0, e.to_string())),
-        Err(e) if [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&e.kind()) => Ok(None),
-        Err(e) => Err(Error::io("read", path, e)),
-    }
+    let record: Option<BranchRecord> = read_record(vfs, root, BRANCH_MARKER)?;
+    Ok(record.is_some_and(|record| record.number.is_none()))
 }
 
 /// Returns the files that are left of a branch which was never finished, but for the one that says so,

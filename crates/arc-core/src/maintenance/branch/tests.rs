@@ -14,12 +14,12 @@ use std::{
 use super::*;
 use crate::{
     Comparison, Durability, EngineBuilder, Options, Predicate, VerifyReport, WriteOptions,
-    maintenance::verify::{files_below, verify_on},
+    maintenance::{
+        copied_store::{ROOT, TARGET, disk, write},
+        verify::{files_below, verify_on},
+    },
     vfs::{CrashFs, Fault, FaultFs, Image, Operation, Vfs},
 };
-
-const ROOT: &str = "/store";
-const TARGET: &str = "/copies/a";
 
 fn builder(vfs: Arc<dyn Vfs>, root: &str) -> EngineBuilder {
     let options = Options {
@@ -37,18 +37,11 @@ fn engine(vfs: Arc<dyn Vfs>, root: &str) -> Engine {
     builder(vfs, root).open().unwrap()
 }
 
-/// A file system with both parents, and an engine in the one.
+/// A disk with both parents, and an engine in the one.
 fn store() -> (CrashFs, Engine) {
-    let fs = CrashFs::new();
-    fs.create_dir_all(Path::new(ROOT)).unwrap();
-    fs.create_dir_all(Path::new("/copies")).unwrap();
-    fs.sync_dir(Path::new("/")).unwrap();
+    let fs = disk();
     let engine = engine(Arc::new(fs.clone()), ROOT);
     (fs, engine)
-}
-
-fn write(engine: &Engine, n: i64) {
-    assert_eq!(engine.write_lp("d", format!("m,host=h{} n={n}i {n}", n % 3).as_bytes()).unwrap().points, 1);
 }
 
 /// Writes a point that fills half a segment of the log.
