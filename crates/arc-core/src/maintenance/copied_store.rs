@@ -1,6 +1,6 @@
 //! What tests of copies share: a disk with two folders, of which one has a data directory.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
 use crate::{
     Engine,
@@ -21,4 +21,13 @@ pub(super) fn disk() -> CrashFs {
 
 pub(super) fn write(engine: &Engine, n: i64) {
     assert_eq!(engine.write_lp("d", format!("m,host=h{} n={n}i {n}", n % 3).as_bytes()).unwrap().points, 1);
+}
+
+pub(super) fn counted(engine: &Engine) -> u64 {
+    engine.tables("d").unwrap().iter().map(|table| table.file_rows + table.buffered_rows).sum()
+}
+
+/// The rows that a process sees which only reads there.
+pub(super) fn read(fs: &CrashFs, root: &str) -> u64 {
+    counted(&Engine::builder(root).vfs(Arc::new(fs.clone())).open_reader().unwrap())
 }

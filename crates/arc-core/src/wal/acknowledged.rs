@@ -2,7 +2,7 @@
 //! (docs/format.md, "How far the log is acknowledged").
 //!
 //! One small file beside the segments, which the writer overwrites for each group before it
-//! acknowledges it. Never synced, and of no use after a crash: it says which of the frames that
+//! acknowledges it; a copy of a log gets one when it is whole. Never synced, and of no use after a crash: it says which of the frames that
 //! other processes see in the system's memory they may take. The log proves by itself, a little
 //! later, what was synced; so nothing is lost where the file is missing or cannot be written.
 
@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The file's name in the log's folder.
-const FILE: &str = "acknowledged";
+pub(crate) const ACKNOWLEDGED_FILE: &str = "acknowledged";
 const BYTES: usize = 16;
 
 /// The file, open for the writer.
@@ -37,7 +37,7 @@ pub(crate) struct Acknowledged {
 impl Acknowledged {
     /// Opens the file in the log's folder, and says that everything up to `seq` is acknowledged.
     pub(crate) fn open(vfs: &Arc<dyn Vfs>, dir: &Path, seq: SequenceNumber) -> Self {
-        let path = dir.join(FILE);
+        let path = dir.join(ACKNOWLEDGED_FILE);
         let file = match vfs.open(&path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => vfs.create_new(&path),
             opened => opened,
@@ -72,7 +72,7 @@ impl Acknowledged {
 ///
 /// [`Error::Io`]: to go on without would be to miss what was acknowledged.
 pub(crate) fn acknowledged(vfs: &dyn Vfs, dir: &Path) -> Result<SequenceNumber> {
-    let path = dir.join(FILE);
+    let path = dir.join(ACKNOWLEDGED_FILE);
     let mut bytes = [0; BYTES];
     // The writer may be about to write it.
     for _ in 0..3 {
@@ -90,7 +90,7 @@ pub(crate) fn acknowledged(vfs: &dyn Vfs, dir: &Path) -> Result<SequenceNumber> 
 /// Takes back what was said last, where frames are about to be given up.
 pub(super) fn forget(vfs: &dyn Vfs, dir: &Path) {
     // Where it cannot be removed, readers miss frames until the directory is opened for writing.
-    let _ = vfs.remove_file(&dir.join(FILE));
+    let _ = vfs.remove_file(&dir.join(ACKNOWLEDGED_FILE));
 }
 
 fn encode(seq: SequenceNumber) -> [u8; BYTES] {
@@ -127,7 +127,7 @@ mod tests {
         drop(Acknowledged::open(&fs, dir, SequenceNumber(7)));
         assert_eq!(acknowledged(&*fs, dir).unwrap(), SequenceNumber(7), "it is opened again");
         for bytes in [&[0; BYTES][..], &[0xFF; BYTES], &[1]] {
-            fs.open(&dir.join(FILE)).unwrap().write_all_at(&[bytes], 0).unwrap();
+            fs.open(&dir.join(ACKNOWLEDGED_FILE)).unwrap().write_all_at(&[bytes], 0).unwrap();
             assert_eq!(acknowledged(&*fs, dir).unwrap(), SequenceNumber(0), "{bytes:?}");
         }
     }

@@ -33,7 +33,7 @@ use bytes::Bytes;
 
 use crate::{SequenceNumber, random::RandomSource};
 
-pub(crate) use acknowledged::{Acknowledged, acknowledged};
+pub(crate) use acknowledged::{ACKNOWLEDGED_FILE, Acknowledged, acknowledged};
 pub(crate) use frame::MAX_PART_BYTES;
 pub(crate) use past::read_between;
 pub(crate) use rebuild::{Rebuild, segments};

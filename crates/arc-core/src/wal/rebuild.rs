@@ -88,7 +88,7 @@ impl Rebuild {
 
     /// Proves that all frames were synced, as the seal of a log at rest does: who only reads it sees the
     /// last one, too.
-    pub(crate) fn seal(&mut self) -> Result<()> {
+    fn seal(&mut self) -> Result<()> {
         let Some((open, last)) = self.open.as_mut().zip(self.last) else { return Ok(()) };
         let seal = Header::seal(last.next(), last).encode(open.name.salt);
         open.file.write_all_at(&[&seal], open.end).map_err(|e| Error::io("write", &open.temporary, e))?;
@@ -98,7 +98,7 @@ impl Rebuild {
 
     /// Gives all segments their names, durably.
     pub(crate) fn publish(mut self) -> Result<()> {
-        self.end_segment()?;
+        self.seal()?;
         for (temporary, path) in &self.whole {
             self.vfs.rename(temporary, path).map_err(|e| Error::io("rename", temporary, e))?;
         }

@@ -41,7 +41,7 @@ use crate::{
     datafile::remove_orphans,
     model::{META_DIR, WAL_DIR, WRITER},
     vfs::Vfs,
-    wal::LogPart,
+    wal::{Acknowledged, LogPart},
 };
 
 /// What a backup did.
@@ -123,7 +123,12 @@ impl<'a> Backup<'a> {
         if !there.damage.is_empty() || there.newest == 0 || there.state != *source.state {
             Manifest::write_anew(source.vfs, &meta, source.state.clone())?;
         }
-        log::publish(vfs, source.log, &target.join(WAL_DIR))?;
+        let wal = target.join(WAL_DIR);
+        log::publish(vfs, source.log, &wal)?;
+        if !source.log.is_empty() {
+            // Nothing after its last frame says that it was synced: who only reads would miss it.
+            Acknowledged::open(source.vfs, &wal, source.logged);
+        }
         write_marker(vfs, target)?;
         folder.finish(source.log, source.logged)?;
         report.removed_files =

@@ -21,7 +21,7 @@ use crate::{
     maintenance::verify::{files_below, lock_if_used},
     model::{META_DIR, WAL_DIR},
     vfs::{RealVfs, Vfs},
-    wal::{Survey, survey},
+    wal::{Acknowledged, Survey, survey},
 };
 
 /// What a restore did.
@@ -143,6 +143,9 @@ fn copy_all(vfs: &Arc<dyn Vfs>, from: &Path, to: &Path, state: ManifestState, lo
     }
     vfs.sync_dir(&wal).map_err(|e| Error::io("sync folder", &wal, e))?;
     Manifest::write_anew(vfs, &manifest_dir(to), state)?;
+    if !log.segments.is_empty() {
+        Acknowledged::open(vfs, &wal, log.last_seq);
+    }
     write_marker(vfs.as_ref(), to)?;
     Ok(report)
 }

@@ -17,7 +17,7 @@ use crate::{
     },
     model::{BACKUP_MARKER, LOCK_FILE, TEMPORARY_SUFFIX, WAL_DIR},
     vfs::{DirEntry, Vfs},
-    wal::LogPart,
+    wal::{ACKNOWLEDGED_FILE, LogPart},
 };
 
 /// Contents of that file.
@@ -95,7 +95,8 @@ impl<'a> Target<'a> {
         let log: Vec<LogFile> = log.iter().map(LogFile::of).collect();
         let mut removed = false;
         for entry in self.vfs.list(&wal).map_err(|e| Error::io("list", &wal, e))? {
-            if !log.iter().any(|file| file.name == entry.name) {
+            let is_note = entry.name == ACKNOWLEDGED_FILE && !log.is_empty();
+            if !is_note && !log.iter().any(|file| file.name == entry.name) {
                 let path = wal.join(&entry.name);
                 self.vfs.remove_file(&path).map_err(|e| Error::io("remove", path, e))?;
                 removed = true;
@@ -164,6 +165,7 @@ fn check_contents(vfs: &dyn Vfs, source: &Path, target: &Path) -> Result<Option<
     // own.
     let is_known = |entry: &DirEntry| {
         entry.name.ends_with(TEMPORARY_SUFFIX)
+            || entry.name == ACKNOWLEDGED_FILE
             || marker.log.iter().any(|file| (&file.name, file.bytes) == (&entry.name, entry.len))
     };
     if !entries.iter().all(is_known) {

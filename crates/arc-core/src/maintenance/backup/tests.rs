@@ -11,7 +11,7 @@ use super::*;
 use crate::{
     Durability, Engine, Error, Options, VerifyReport, WriteOptions,
     maintenance::{
-        copied_store::{ROOT, TARGET, disk, write},
+        copied_store::{ROOT, TARGET, disk, read, write},
         verify::verify_on,
     },
     vfs::{CrashFs, Fault, FaultFs, Image, Operation},
@@ -52,8 +52,10 @@ fn a_backup_has_all_points_and_is_brought_up_to_date_by_what_it_lacks() {
     assert_eq!((first.files, first.rows, first.linked_files, first.kept_files), (1, 1, 1, 0));
     assert_eq!((seen.len(), seen[0].files, seen[0].linked_files, seen[1].linked_files), (2, 1, 0, 1));
     assert!(first.log_bytes > 0 && open.stats().flushes == 1, "{first:?}");
-    assert_eq!(rows(&verified(&fs, TARGET)), 2);
+    assert_eq!((rows(&verified(&fs, TARGET)), read(&fs, TARGET)), (2, 2));
     write(&open, 3);
+    let longer = open.backup(TARGET).unwrap();
+    assert_eq!((rows(&verified(&fs, TARGET)), read(&fs, TARGET), longer.kept_files), (3, 3, 1));
     open.flush().unwrap();
     let second = open.backup(TARGET).unwrap();
     assert_eq!((second.files, second.linked_files, second.kept_files, second.log_bytes), (2, 1, 1, 0));
@@ -256,7 +258,8 @@ fn a_backup_that_has_lost_its_log_is_damaged() {
     open.backup(TARGET).unwrap();
     let image = fs.current();
     let wal = Path::new(TARGET).join(WAL_DIR);
-    let segments: Vec<PathBuf> = image.files().filter(|path| path.starts_with(&wal)).map(Path::to_owned).collect();
+    let is_segment = |path: &&Path| path.starts_with(&wal) && path.extension().is_some_and(|end| end == "wal");
+    let segments: Vec<PathBuf> = image.files().filter(is_segment).map(Path::to_owned).collect();
     assert!(segments.len() > 1);
     for gone in [&segments[..], &segments[segments.len() - 1..], &segments[..1]] {
         let fs = CrashFs::from_image(&image);
@@ -309,7 +312,7 @@ fn what_is_restored_is_whole_and_shares_nothing() {
     let vfs: Arc<dyn Vfs> = Arc::new(fs.clone());
     let restored = restore_on(&vfs, Path::new(TARGET), Path::new("/new/place")).unwrap();
     assert_eq!((restored.files, restored.rows, restored.frames), (1, 3, 1));
-    assert_eq!(rows(&verified(&fs, "/new/place")), 4);
+    assert_eq!((rows(&verified(&fs, "/new/place")), read(&fs, "/new/place")), (4, 4));
     let file = open.data_files("d", "m").unwrap()[0].path.clone();
     fs.open(&Path::new(ROOT).join(&file)).unwrap().write_all_at(&[b"damage"], 9).unwrap();
     assert_eq!(rows(&verified(&fs, "/new/place")), 4);

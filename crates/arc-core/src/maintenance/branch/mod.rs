@@ -127,10 +127,9 @@ fn fill(
     let (target, vfs) = (folder.path, folder.vfs);
     create_folders(vfs.as_ref(), target)?;
     // First of all: for how long the log is there is up to the process that writes.
-    let (origin, mut log, frames) = copied_log(engine, (origin, moment), &target.join(WAL_DIR))?;
+    let (origin, log, frames) = copied_log(engine, (origin, moment), &target.join(WAL_DIR))?;
     let mut report = bring_files(&origin, target)?;
     (report.number, report.frames) = (origin.number, frames);
-    log.seal()?;
     log.publish()?;
     let mut state = origin.state.clone();
     state.directory = None;

@@ -15,7 +15,7 @@ use super::*;
 use crate::{
     Comparison, Durability, EngineBuilder, Options, Predicate, VerifyReport, WriteOptions,
     maintenance::{
-        copied_store::{ROOT, TARGET, disk, write},
+        copied_store::{ROOT, TARGET, counted, disk, read, write},
         verify::{files_below, verify_on},
     },
     vfs::{CrashFs, Fault, FaultFs, Image, Operation, Vfs},
@@ -58,10 +58,6 @@ fn rows(fs: &dyn Vfs, root: &str) -> u64 {
     report.totals.rows + report.totals.points
 }
 
-fn counted(engine: &Engine) -> u64 {
-    engine.tables("d").unwrap().iter().map(|table| table.file_rows + table.buffered_rows).sum()
-}
-
 #[test]
 fn a_branch_begins_with_all_points_and_both_go_their_own_ways() {
     let (fs, open) = store();
@@ -76,8 +72,7 @@ fn a_branch_begins_with_all_points_and_both_go_their_own_ways() {
     let with_log = open.branch("/copies/b").unwrap();
     assert!((with_log.files, with_log.frames) == (2, 1) && with_log.number > 0, "{with_log:?}");
     assert_eq!((rows(&fs, TARGET), rows(&fs, "/copies/b")), (3, 4));
-    let read = |root: &str| counted(&builder(Arc::new(fs.clone()), root).open_reader().unwrap());
-    assert_eq!((read(TARGET), read("/copies/b")), (3, 4), "also by who does not open it for writing");
+    assert_eq!((read(&fs, TARGET), read(&fs, "/copies/b")), (3, 4), "also by who does not open it for writing");
     let branch = engine(Arc::new(fs.clone()), TARGET);
     (10..15).for_each(|n| write(&branch, n));
     branch.flush().unwrap();

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use super::*;
 use crate::{
     Engine, Options, SequenceNumber, Severity,
+    maintenance::copied_store::{ROOT, read},
     vfs::{CrashFs, Fault, FaultFs, Image},
     wal::frame_locations,
 };
-
-const ROOT: &str = "/store";
 
 fn engine(fs: &CrashFs) -> Engine {
     fs.create_dir_all(Path::new(ROOT)).unwrap();
@@ -102,6 +101,7 @@ fn a_log_of_several_segments_is_written_anew_without_what_is_lost() {
     assert_eq!(repaired(&fs), 128);
     let report = crate::maintenance::verify::verify_on(&fs, Path::new(ROOT)).unwrap();
     assert!(report.findings.iter().all(|finding| finding.severity == Severity::Info), "{report}");
+    assert_eq!(read(&fs, ROOT), 128, "also by who does not open it for writing");
     // The log goes on after it, under numbers that were never used.
     let open = engine(&fs);
     assert_eq!(open.write_lp("d", b"m,host=a n=130i 130").unwrap().points, 1);
