@@ -1,0 +1,99 @@
+//! The rows of an answer, computed while they are read.
+
+use std::{result, sync::Arc};
+
+use adbc_core::error::Result;
+use arc_core::{Answer, Statement};
+use arrow::{
+    array::{Array as _, ArrayRef, RecordBatch, RecordBatchOptions, RecordBatchReader},
+    compute::cast,
+    datatypes::{DataType, Field, Schema, SchemaRef},
+    error::ArrowError,
+};
+use futures::StreamExt as _;
+
+use crate::{
+    connection::Shared,
+    errors::{cancelled, of_engine, stream_error},
+    open::OpenEngine,
+    runtime::{Cancel, wait, wait_or_cancel},
+};
+
+/// An answer as a stream for another language.
+pub(crate) struct Rows {
+    schema: SchemaRef,
+    /// `None` once it has ended.
+    answer: Option<Answer>,
+    cancel: Arc<Cancel>,
+    /// Keeps the folder open, and so its files, until the last row is read.
+    _engine: Arc<OpenEngine>,
+}
+
+impl Rows {
+    /// Plans a statement that reads.
+    pub(crate) fn of(
+        shared: &Shared,
+        cancel: &Arc<Cancel>,
+        statement: Statement,
+        values: Option<RecordBatch>,
+    ) -> Result<Self> {
+        let (engine, database) = (Arc::clone(&shared.engine), shared.database.clone());
+        let answer = wait_or_cancel(cancel, async move {
+            engine.query(&database, &statement, values.as_ref()).await.map_err(|error| of_engine(&error))
+        })?;
+        cancel.ends(answer.ender());
+        let schema = layout(&answer.schema(), shared.dictionaries);
+        Ok(Self { schema, answer: Some(answer), cancel: Arc::clone(cancel), _engine: Arc::clone(&shared.engine) })
+    }
+}
+
+impl Iterator for Rows {
+    type Item = result::Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut answer = self.answer.take()?;
+        let read = wait(async move {
+            let next = answer.next().await;
+            (next, answer)
+        });
+        let (next, answer) = match read {
+            Ok(read) => read,
+            Err(error) => return Some(Err(stream_error(&error))),
+        };
+        let batch = match next? {
+            Ok(batch) => batch,
+            Err(_) if self.cancel.was_asked() => return Some(Err(stream_error(&cancelled()))),
+            Err(error) => return Some(Err(stream_error(&of_engine(&error)))),
+        };
+        self.answer = Some(answer);
+        Some(laid_out(&batch, &self.schema))
+    }
+}
+
+impl RecordBatchReader for Rows {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}
+
+/// Returns the columns as other languages get them: tags as texts, which not all of them know as dictionaries.
+pub(crate) fn layout(schema: &Schema, dictionaries: bool) -> SchemaRef {
+    let field = |field: &Arc<Field>| match field.data_type() {
+        DataType::Dictionary(_, values) if !dictionaries => {
+            Arc::new(field.as_ref().clone().with_data_type(values.as_ref().clone()))
+        }
+        _ => Arc::clone(field),
+    };
+    let fields: Vec<_> = schema.fields().iter().map(field).collect();
+    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
+}
+
+fn laid_out(batch: &RecordBatch, schema: &SchemaRef) -> result::Result<RecordBatch, ArrowError> {
+    let column = |(column, field): (&ArrayRef, &Arc<Field>)| {
+        if column.data_type() == field.data_type() { Ok(Arc::clone(column)) } else { cast(column, field.data_type()) }
+    };
+    let columns = batch.columns().iter().zip(schema.fields()).map(column).collect::<result::Result<_, ArrowError>>()?;
+    // Without columns only this says how many rows there are.
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)
+}
