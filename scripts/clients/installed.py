@@ -20,9 +20,10 @@ def javascript() -> list[str]:
     return ["node", str(usable(_javascript()))]
 
 
-def go() -> list[str]:
-    """Returns how to start the program of go/main.go, with the modules of go/go.sum; needs Go."""
-    return [str(usable(_go()))]
+def go(name: str = "go") -> list[str]:
+    """Returns how to start the program of a folder's main.go, with the modules of its go.sum; needs Go, and a compiler for C++ where
+    they have parts in C."""
+    return [str(usable(_go(name)))]
 
 
 @functools.cache
@@ -35,12 +36,13 @@ def _javascript() -> Path | str:
 
 
 @functools.cache
-def _go() -> Path | str:
-    if shutil.which("go") is None:
-        return "go cannot be found"
-    folder = copied("go", ["go.mod", "go.sum", "main.go"])
+def _go(name: str) -> Path | str:
+    tools = ["go", "g++"] if name == "adbc" else ["go"]
+    if missing := [tool for tool in tools if shutil.which(tool) is None]:
+        return f"{' and '.join(missing)} cannot be found"
+    folder = copied(name, ["go.mod", "go.sum", "main.go"])
     if failed := run(["go", "mod", "download"], folder):
-        return f"go cannot get what go/go.mod names: {failed}"
+        return f"go cannot get what {name}/go.mod names: {failed}"
     failed = run(["go", "build", "-o", "clients", "."], folder)
     # What was got does build.
     assert not failed, failed

@@ -1,4 +1,4 @@
-"""What the documentation shows does what it says: docstrings as doctests, and docs/python.md block by block."""
+"""What the documentation shows does what it says: docstrings as doctests, and docs/python.md block by block, and docs/adbc.md."""
 
 import doctest
 import importlib
@@ -37,16 +37,16 @@ def test_an_example_runs(engine: arc.Engine, name: str, tmp_path: Path, monkeypa
     assert runner.failures == 0, "".join(out)
 
 
-def test_the_page_runs_from_top_to_bottom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("page", "least"), [("python.md", 8), ("adbc.md", 1)])
+def test_a_page_runs_from_top_to_bottom(page: str, least: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    page = (ROOT / "docs" / "python.md").read_text()
-    blocks = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
-    assert len(blocks) >= 8
+    blocks = re.findall(r"^```python\n(.*?)^```$", (ROOT / "docs" / page).read_text(), re.M | re.S)
+    assert len(blocks) >= least
     names: dict[str, object] = {"__name__": "page"}
     try:
         for block in blocks:
             if "arc.connect(" not in block:
-                exec(compile(block, "docs/python.md", "exec"), names)
+                exec(compile(block, f"docs/{page}", "exec"), names)
     finally:
         engine = names.get("engine")
         if isinstance(engine, arc.Engine):

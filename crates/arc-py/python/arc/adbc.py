@@ -2,7 +2,7 @@
 
 >>> import arc.adbc
 >>> with arc.adbc.connect("./data", database="plant") as connection, connection.cursor() as cursor:
-...     cursor.execute("SELECT 1 AS one")
+...     _ = cursor.execute("SELECT 1 AS one")
 ...     cursor.fetchall()
 [(1,)]
 
