@@ -10,7 +10,7 @@ use adbc_core::{
 };
 use arc_core::Statement;
 use arrow::{
-    array::{RecordBatch, RecordBatchIterator, RecordBatchReader, StringArray},
+    array::{RecordBatch, RecordBatchIterator, StringArray},
     datatypes::Schema,
 };
 
@@ -20,12 +20,10 @@ use crate::{
     objects::{self, Asked, CATALOG, TABLE},
     open::OpenEngine,
     options::{DATABASE, DICTIONARIES, flag, only_texts, text, unknown, unknown_to_set},
-    rows,
+    rows::{self, Reader, Rows},
     runtime::{Cancel, Canceller, guarded, wait},
     statement::{ArcStatement, Partition},
 };
-
-type Reader = Box<dyn RecordBatchReader + Send>;
 
 /// A connection to a data directory.
 #[derive(Debug)]
@@ -168,7 +166,7 @@ impl Connection for ArcConnection {
         let partition = Partition::decode(partition.as_ref())?;
         let shared = Shared { database: partition.database, ..self.shared.clone() };
         let statement = Statement::parse(&partition.sql).or_adbc()?;
-        Ok(Box::new(rows::Rows::of(&shared, &self.cancel, statement, None)?))
+        Ok(Box::new(Rows::of(&shared, &self.cancel, statement, None)?))
     }
 }
 

@@ -19,6 +19,9 @@ use crate::{
     runtime::{Cancel, wait, wait_or_cancel},
 };
 
+/// A stream for another language, whatever makes it.
+pub(crate) type Reader = Box<dyn RecordBatchReader + Send>;
+
 /// An answer as a stream for another language.
 pub(crate) struct Rows {
     schema: SchemaRef,

@@ -20,11 +20,9 @@ use crate::{
     errors::{OrAdbc as _, invalid, of_engine, state, stream_error, unsupported},
     ingest::Ingest,
     options::{DICTIONARIES, flag, only_texts, unknown},
-    rows::{self, Rows},
+    rows::{self, Reader, Rows},
     runtime::{Cancel, Canceller, wait_or_cancel},
 };
-
-type Reader = Box<dyn RecordBatchReader + Send>;
 
 /// A statement of a connection.
 pub struct ArcStatement {
