@@ -1,9 +1,6 @@
 //! The driver, and a database of it: one data directory.
 
-use std::{
-    path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use adbc_core::{
     Database, Driver, Optionable,
@@ -15,7 +12,7 @@ use arc_core::Durability;
 use crate::{
     connection::ArcConnection,
     errors::{invalid, state},
-    open::{self, Mode, OpenEngine},
+    open::{self, Mode, OpenEngine, Place},
     options::{DATABASE, DURABILITY, MODE, only_texts, parsed, text, unknown, unknown_to_set},
     runtime::guarded,
 };
@@ -47,7 +44,7 @@ impl Driver for ArcDriver {
 /// A data directory, opened by its first connection.
 #[derive(Debug, Default)]
 pub struct ArcDatabase {
-    uri: Option<(String, PathBuf)>,
+    uri: Option<(String, Place)>,
     mode: Mode,
     durability: Option<Durability>,
     database: Option<String>,
@@ -60,9 +57,9 @@ impl ArcDatabase {
         if let Some(engine) = engine.as_ref() {
             return Ok(Arc::clone(engine));
         }
-        let (_, path) =
+        let (_, place) =
             self.uri.as_ref().ok_or_else(|| invalid("option \"uri\" is missing: the folder with the data"))?;
-        let opened = guarded(|| open::open(path, self.mode, self.durability))?;
+        let opened = guarded(|| open::open(place, self.mode, self.durability))?;
         Ok(Arc::clone(engine.insert(opened)))
     }
 }
@@ -77,8 +74,8 @@ impl Optionable for ArcDatabase {
         let value = text(key.as_ref(), value)?;
         match key {
             OptionDatabase::Uri => {
-                let path = open::folder(&value)?;
-                self.uri = Some((value, path));
+                let place = open::place(&value)?;
+                self.uri = Some((value, place));
             }
             OptionDatabase::Other(key) => match key.as_str() {
                 MODE => {

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use arc_core::{ColumnTypes, Error, Options, WriteOptions};
+use arc_core::{ColumnTypes, Error, Options, WriteOptions, store::ObjectStorage};
 use arrow::array::RecordBatch;
 use bytes::Bytes;
 use pyo3::{
@@ -14,6 +14,7 @@ use pyo3::{
     pybacked::PyBackedStr,
     types::{PyDict, PyList, PyTuple},
 };
+use tempfile::TempDir;
 
 use crate::{
     answer::Answer,
@@ -32,7 +33,8 @@ const LARGE: usize = 4 << 20;
 /// Database of a table that is written without naming one.
 const DEFAULT_DATABASE: &str = "default";
 
-/// Opens the data directory at ``path``; creates it if there is none.
+/// Opens the data directory at ``path``; creates it if there is none. With ``mode="r"`` also a bucket that a server keeps
+/// its data in, ``"s3://bucket/prefix"``, as far as it was flushed there; the variables ``AWS_…`` say where and who.
 ///
 /// What was acknowledged before a crash comes back. Times are seconds (a number or a ``datetime.timedelta``), sizes are
 /// bytes; ``None`` leaves a setting as the engine has it.
@@ -71,11 +73,28 @@ pub(crate) fn open(py: Python<'_>, path: PathBuf, settings: Option<Bound<'_, PyD
         Some(other) => return Err(invalid("mode", format!("{other:?} is none, expected \"r\" or \"rw\""))).raise(py),
     };
     let options = options(py, settings)?;
+    if let Some(url) = path.to_str().filter(|path| path.starts_with("s3://")) {
+        return open_bucket(py, url, only_reads, options);
+    }
     // The process may change its folder while the engine runs.
     let path = std::path::absolute(&path).map_err(|e| invalid("path", e.to_string())).raise(py)?;
     let builder = arc_core::Engine::builder(&path).options(options);
     let engine = py.detach(|| if only_reads { builder.open_reader() } else { builder.open() }).raise(py)?;
-    Ok(Engine(Owned::new(engine)))
+    Ok(Engine(Owned::new(engine), None))
+}
+
+/// Opens what a server keeps in a bucket, to read what was flushed there.
+fn open_bucket(py: Python<'_>, url: &str, only_reads: bool, options: Options) -> PyResult<Engine> {
+    if !only_reads {
+        let reason = format!("{url:?} is a bucket, which a server writes to; mode=\"r\" reads it");
+        return Err(invalid("path", reason)).raise(py);
+    }
+    let storage = ObjectStorage::from_url(url, None).raise(py)?;
+    let make = |source| Error::Io { action: "make a folder in", path: std::env::temp_dir(), source };
+    let folder = TempDir::with_prefix("arc-reader-").map_err(make).raise(py)?;
+    let builder = arc_core::Engine::builder(folder.path()).options(options).object_store(storage);
+    let engine = py.detach(|| builder.open_reader()).raise(py)?;
+    Ok(Engine(Owned::new(engine), Some(Owned::new(folder))))
 }
 
 /// Returns the settings of an engine; those that are not given are the engine's own.
@@ -118,7 +137,12 @@ fn column_types(string_columns: Option<Vec<String>>, on_conflict: Option<&str>) 
 /// every call raises ``ClosedError`` (``multiprocessing`` with ``"spawn"`` is safe, and so is opening another folder).
 #[pyclass(frozen, module = "arc")]
 #[derive(Debug)]
-pub(crate) struct Engine(Owned<arc_core::Engine>);
+pub(crate) struct Engine(
+    Owned<arc_core::Engine>,
+    /// What a reader of a bucket has for itself.
+    #[expect(dead_code, reason = "removed when it is dropped")]
+    Option<Owned<TempDir>>,
+);
 
 impl Engine {
     fn send_lp(&self, py: Python<'_>, database: &str, body: Bytes, options: &WriteOptions) -> PyResult<Py<PyAny>> {

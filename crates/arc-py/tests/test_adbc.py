@@ -196,7 +196,7 @@ def test_a_query_is_cancelled_by_another_thread(connection: Any) -> None:
     [
         ({}, "uri.* is missing"),
         ({"uri": "grpc+tls://host:443"}, "adbc_driver_flightsql"),
-        ({"uri": "s3://bucket"}, "through a server"),
+        ({"uri": "s3://bucket"}, "which a server writes to"),
         ({"uri": "ftp://x"}, "expected a path"),
         ({"uri": "file://host/x"}, "names a host"),
         ({"uri": "x", "arc.mode": "w"}, "none of r, rw"),

@@ -169,7 +169,7 @@ impl App {
     }
 
     fn closed(engine: &Engine, config: &Config) -> Result<Auth, StartError> {
-        if engine.is_reader() {
+        if engine.is_reader() && !config.reads_from_afar() {
             return Ok(Auth::followed(engine.path(), config.public_metrics)?);
         }
         let (auth, made) = Auth::closed(engine.path(), config.public_metrics)?;

@@ -47,8 +47,12 @@ pub(crate) fn enter(config: &Config) -> Sandbox {
     confine(&folders, &readable(config))
 }
 
-/// A reader writes its lease, and what its queries spill.
+/// A reader writes its lease, and what its queries spill; far from the writer it has a folder of its own.
 fn enter_to_read(config: &Config) -> Sandbox {
+    if config.reads_from_afar() {
+        make(&config.data_dir);
+        return confine(&[&config.data_dir, &std::env::temp_dir()], &readable(config));
+    }
     let leases = config.data_dir.join(LEASES);
     // Where there is no data directory none is made, and where it may not be written to there is no lease.
     if arc_core::is_data_directory(&config.data_dir) {

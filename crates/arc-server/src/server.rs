@@ -262,13 +262,10 @@ fn connections(wanted: usize) -> usize {
 /// Opens the engine that the settings describe.
 pub(crate) fn open_engine(config: &Config) -> arc_core::Result<Engine> {
     let mut builder = Engine::builder(&config.data_dir).options(config.engine_options());
-    if config.reader {
-        return builder.open_reader();
-    }
     if let Some(storage) = config.object_store.open()? {
         builder = builder.object_store(storage);
     }
-    builder.open()
+    if config.reader { builder.open_reader() } else { builder.open() }
 }
 
 /// The connections that are open.

@@ -288,7 +288,9 @@ impl EngineBuilder {
     /// while it runs, for a lease in the folder `readers` of the directory tells the other process.
     /// Where nothing can be written, as on a file system that is mounted for reading only, it stays
     /// for [`Options::compaction_grace`] of the other process, and until that is started anew; a
-    /// query that takes longer may fail with [`Error::Expired`](crate::Error::Expired). Calls that
+    /// query that takes longer may fail with [`Error::Expired`](crate::Error::Expired). Of an object
+    /// store it reads what was flushed there, from any folder that is this process's own; from the data
+    /// directory of the process that writes, on the same machine, also what was not. Calls that
     /// would change anything fail with [`Error::ReadOnly`](crate::Error::ReadOnly). Settings that are
     /// about writing mean nothing here.
     ///
@@ -307,8 +309,8 @@ impl EngineBuilder {
     /// # Errors
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for a folder that is no data
-    /// directory, a newer format, and a directory with an object store, which only the process that
-    /// writes can read; [`Corrupt`](crate::ErrorKind::Corrupt) for a manifest or a log that is
+    /// directory, a newer format, an object store without a manifest, and a directory of another store
+    /// than the one named; [`Corrupt`](crate::ErrorKind::Corrupt) for a manifest or a log that is
     /// damaged; [`Io`](crate::ErrorKind::Io) with the path that failed.
     pub fn open_reader(self) -> Result<Engine> {
         let reader = Reader::open(self.into_parts()?)?;

@@ -131,7 +131,11 @@ impl Inner {
             }
             EngineRole::Reader(reader) => {
                 let tables: Arc<dyn QueryTables> = Arc::new(tables::ReaderTables(Arc::clone(reader)));
-                let place = DataPlace { dir: &reader.root, store: None, is_anothers: true };
+                let place = DataPlace {
+                    dir: &reader.root,
+                    store: reader.storage.as_ref().map(OpenStorage::reads),
+                    is_anothers: true,
+                };
                 QueryEngine::new(tables, place, &reader.options, Arc::clone(&reader.memory))?
             }
         };

@@ -61,7 +61,7 @@ pub(super) struct Parts {
 
 impl Parts {
     /// Returns the file system with data files and manifest where they are.
-    fn mounted(&self) -> Arc<dyn Vfs> {
+    pub(super) fn mounted(&self) -> Arc<dyn Vfs> {
         #[cfg(feature = "object-store")]
         if let Some(storage) = &self.storage {
             return storage.mount(Arc::clone(&self.vfs), &self.root);

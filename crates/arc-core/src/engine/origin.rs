@@ -106,7 +106,8 @@ impl Engine {
 
 impl Shared {
     fn origin(&self, moment: Option<&PastMoment>) -> Result<Origin<'_>> {
-        self.check_is_in_folder()?;
+        #[cfg(feature = "object-store")]
+        check_is_in_folder(self.storage.is_some(), &self.root)?;
         let place = (&self.vfs, self.root.as_path(), &self.random);
         match moment {
             None => self.origin_of_now(),
@@ -133,13 +134,14 @@ impl Shared {
         let place = (&self.vfs, self.root.as_path(), &self.random);
         Ok(Origin::new(place, manifest.number(), state, files).with_log(log, None))
     }
+}
 
-    fn check_is_in_folder(&self) -> Result<()> {
-        #[cfg(feature = "object-store")]
-        if self.storage.is_some() {
-            let reason = "its data files are in an object store; only a directory that has them itself can be branched";
-            return Err(Error::OtherStore { path: self.root.clone(), reason: reason.into() });
-        }
-        Ok(())
+/// Refuses to branch what is not in a folder.
+#[cfg(feature = "object-store")]
+pub(super) fn check_is_in_folder(has_store: bool, root: &Path) -> Result<()> {
+    if has_store {
+        let reason = "its data files are in an object store; only a directory that has them itself can be branched";
+        return Err(Error::OtherStore { path: root.into(), reason: reason.into() });
     }
+    Ok(())
 }

@@ -218,6 +218,8 @@ def check_path(path: object) -> None:
     if not isinstance(path, str) or "://" not in path:
         return
     scheme = path.partition("://")[0]
+    if scheme == "s3":
+        return
     if scheme in ("http", "https"):
         raise InvalidInputError(f"path is {path!r}; arc.connect() is for servers, a folder was expected")
     raise InvalidInputError(f"path is {path!r}; the path of a folder was expected: of {scheme} nothing is opened yet")

@@ -223,6 +223,11 @@ impl Default for Limits {
 }
 
 impl Config {
+    /// Returns whether this server reads an object store from a folder that is not the writer's: tokens are its own then.
+    pub(crate) fn reads_from_afar(&self) -> bool {
+        self.reader && self.object_store.url.is_some() && !arc_core::is_data_directory(&self.data_dir)
+    }
+
     /// Returns the settings of the engine, with what follows from others filled in.
     pub(crate) fn engine_options(&self) -> Options {
         let mut options = self.engine.clone();

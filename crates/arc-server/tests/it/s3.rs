@@ -135,6 +135,41 @@ fn what_was_written_to_s3_is_merged_found_and_backed_up() {
     assert!(errors.contains("the object store is that of another data directory"), "{errors}");
 }
 
+/// A server on another machine, with a folder of its own, answers from the bucket; it asks for a token of its own.
+#[test]
+#[ignore = "needs an S3 server; run scripts/s3"]
+fn another_machine_reads_the_bucket() {
+    let (dir, own) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let writer = start(dir.path(), "server/read");
+    let mut connection = Connection::open(writer.address).unwrap();
+    assert_eq!(connection.post("/write?db=t", "m,h=a v=1i 1\nm,h=b v=2i 2\n").unwrap().0, 204);
+    let reads = [arguments("server/read"), vec!["--reader".to_owned()]].concat();
+    let folder = own.path().join("reader");
+    // The bucket has nothing before the first flush, and a manifest once the writer was opened.
+    let reader = Running::start_with(&folder, &reads.iter().map(String::as_str).collect::<Vec<_>>());
+    let asked = || reader.query("SELECT count(*), sum(v) FROM m");
+    let tables = || reader.query("SELECT count(*) FROM information_schema.tables WHERE table_name = 'm'");
+    while tables() != json!([[1]]) {
+        thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert_eq!(asked(), json!([[2, 3]]));
+    let mut connection = Connection::open(reader.address).unwrap();
+    let (status, body) = connection.post("/write?db=t", "m,h=c v=3i 3\n").unwrap();
+    assert_eq!(status, 403, "{}", String::from_utf8_lossy(&body));
+    reader.kill();
+    writer.kill();
+    // Without --no-auth it makes a token of its own in its folder.
+    let mut arc = Command::new(env!("CARGO_BIN_EXE_arc-server"));
+    on_s3(&mut arc);
+    let mut closed = arc.args(["--http", "127.0.0.1:0", "--data-dir"]).arg(&folder).args(&reads).spawn().unwrap();
+    while !folder.join("admin.token").exists() {
+        assert!(closed.try_wait().unwrap().is_none(), "it has ended");
+        thread::sleep(std::time::Duration::from_millis(20));
+    }
+    closed.kill().unwrap();
+    closed.wait().unwrap();
+}
+
 fn path(dir: &tempfile::TempDir) -> String {
     dir.path().display().to_string()
 }

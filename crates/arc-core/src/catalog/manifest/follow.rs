@@ -38,7 +38,8 @@ impl Manifest {
         Self::follow_at(Arc::new(FolderLocation::new(vfs, dir)))
     }
 
-    fn follow_at(location: Arc<dyn ObjectLocation>) -> Result<Self> {
+    /// As [`Self::follow`], wherever the stream is.
+    pub(crate) fn follow_at(location: Arc<dyn ObjectLocation>) -> Result<Self> {
         let mut tries = 0;
         loop {
             let mut manifest = Self { closed: Some(FOLLOWED.to_owned()), ..Self::empty(Arc::clone(&location)) };

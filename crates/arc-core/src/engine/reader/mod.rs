@@ -6,6 +6,8 @@
 //! in no data file yet come from the log, frame by frame, as an opening would replay them
 //! (decision 034).
 
+#[cfg(feature = "object-store")]
+mod bucket;
 mod following;
 mod origin;
 mod past;
@@ -16,6 +18,8 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 pub(super) use self::version::Pin;
 use self::{following::Following, version::Version};
 use super::open::Parts;
+#[cfg(feature = "object-store")]
+use crate::store::OpenStorage;
 use crate::{
     Error, Options, Result,
     catalog::{Manifest, ReadLease, check_has_no_store, check_marker},
@@ -44,6 +48,10 @@ pub(super) struct Reader {
     following: Mutex<Following>,
     /// What was seen last.
     seen: Mutex<Arc<Version>>,
+    /// Whether rows that are in no data file yet can be seen.
+    has_log: bool,
+    #[cfg(feature = "object-store")]
+    pub(super) storage: Option<OpenStorage>,
     is_stopped: Mutex<bool>,
     stopped: Condvar,
 }
@@ -51,11 +59,10 @@ pub(super) struct Reader {
 impl Reader {
     /// Opens a directory that another process may write to meanwhile.
     pub(super) fn open(parts: Parts) -> Result<Arc<Self>> {
-        let Parts { root, options, vfs, clock, random, .. } = parts;
+        let (vfs, (manifest, has_log)) = (parts.mounted(), follow(&parts)?);
+        let Parts { root, options, clock, random, .. } = parts;
         let options = options.within_budget();
-        check_is_readable(vfs.as_ref(), &root)?;
         let memory = Arc::new(MemoryBudget::new(options.memory_bytes, options.max_resident_bytes));
-        let manifest = Manifest::follow(Arc::clone(&vfs), &root.join(META_DIR).join(WRITER))?;
         let lease = ReadLease::new(Arc::clone(&vfs), &root, random.next());
         let tail = LogTail::new(root.join(WAL_DIR), manifest.state().flushed);
         let following = Following::new(Arc::clone(&vfs), manifest, tail, lease, Arc::clone(&memory));
@@ -69,6 +76,9 @@ impl Reader {
             random,
             following: Mutex::new(following),
             seen,
+            has_log,
+            #[cfg(feature = "object-store")]
+            storage: parts.storage,
             is_stopped: Mutex::new(false),
             stopped: Condvar::default(),
         };
@@ -132,10 +142,25 @@ impl Reader {
     }
 
     pub(super) fn stop(&self) {
+        #[cfg(feature = "object-store")]
+        if let Some(storage) = &self.storage {
+            storage.abort_waits();
+        }
         *self.is_stopped.lock() = true;
         self.stopped.notify_all();
         self.following.lock().end();
     }
+}
+
+/// Opens the manifest where it is. Returns with it whether the log is at hand.
+fn follow(parts: &Parts) -> Result<(Manifest, bool)> {
+    let (vfs, root) = (&parts.vfs, parts.root.as_path());
+    #[cfg(feature = "object-store")]
+    if let Some(storage) = &parts.storage {
+        return bucket::follow(storage, vfs.as_ref(), root);
+    }
+    check_is_readable(vfs.as_ref(), root)?;
+    Ok((Manifest::follow(Arc::clone(vfs), &root.join(META_DIR).join(WRITER))?, true))
 }
 
 /// Checks that there is a data directory of a format that this build reads. Changes nothing.

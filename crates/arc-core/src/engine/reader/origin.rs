@@ -1,6 +1,8 @@
 //! A state that another directory may begin with, as a reader finds it.
 
 use super::Reader;
+#[cfg(feature = "object-store")]
+use crate::engine::origin::check_is_in_folder;
 use crate::{Result, engine::Origin, model::PastMoment};
 
 impl Reader {
@@ -10,6 +12,8 @@ impl Reader {
     ///
     /// As of a look, and as of [`Self::past_state`].
     pub(in crate::engine) fn origin(&self, moment: Option<&PastMoment>) -> Result<Origin<'static>> {
+        #[cfg(feature = "object-store")]
+        check_is_in_folder(self.storage.is_some(), &self.root)?;
         let place = (&self.vfs, self.root.as_path(), &self.random);
         match moment {
             None => {

@@ -73,6 +73,9 @@ impl Reader {
         let (state, seen, held) = self.found_at(time_ns)?;
         let mut past = PastState::new(&state, held, &self.memory);
         let dir = self.root.join(WAL_DIR);
+        if !self.has_log {
+            return Ok(past);
+        }
         let mut tail = LogTail::new(dir.clone(), state.flushed);
         let mut visit = |frame: ReplayedFrame<'_>| past.replay(&dir, &frame, time_ns);
         match tail.read_until(self.vfs.as_ref(), seen, &mut visit)? {

@@ -3,6 +3,7 @@
 mod faults;
 mod faulty;
 mod owner;
+mod readers;
 
 use std::{path::Path, sync::Arc, time::Duration};
 
