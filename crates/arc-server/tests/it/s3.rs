@@ -155,7 +155,7 @@ fn another_machine_reads_the_bucket() {
     assert_eq!(asked(), json!([[2, 3]]));
     let mut connection = Connection::open(reader.address).unwrap();
     let (status, body) = connection.post("/write?db=t", "m,h=c v=3i 3\n").unwrap();
-    assert_eq!(status, 403, "{}", String::from_utf8_lossy(&body));
+    assert_eq!(status, 405, "{}", String::from_utf8_lossy(&body));
     reader.kill();
     writer.kill();
     // Without --no-auth it makes a token of its own in its folder.
