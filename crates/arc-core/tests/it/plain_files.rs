@@ -197,3 +197,30 @@ fn what_nothing_needs_any_more_leaves_the_disk() {
     assert_eq!(found(&dir.path().join("past")), Vec::<PathBuf>::new());
     assert_eq!((globbed(dir.path(), "pump"), count(&engine, "pump")), (3, 3));
 }
+
+#[test]
+fn queries_that_run_while_files_move_to_and_fro_are_right() {
+    let dir = tempfile::tempdir().unwrap();
+    let (engine, clock) = filled(dir.path());
+    engine.execute("plant", "CREATE SNAPSHOT monday").unwrap();
+    let reader = quiet(dir.path(), &clock).open_reader().unwrap();
+    std::thread::scope(|scope| {
+        for engine in [&engine, &reader] {
+            scope.spawn(move || {
+                for _ in 0..60 {
+                    assert_eq!(count(engine, "pump AT (SNAPSHOT => 'monday')"), 4);
+                    let now = count(engine, "pump");
+                    assert!(now == 1 || now == 4, "{now}");
+                }
+            });
+        }
+        for _ in 0..20 {
+            engine.execute("plant", "DELETE FROM pump WHERE id < '3'").unwrap();
+            engine.flush().unwrap();
+            engine.compact().unwrap();
+            assert_eq!(globbed(dir.path(), "pump"), 1);
+            engine.execute("plant", "RESTORE TABLE pump AS OF SNAPSHOT monday").unwrap();
+            assert_eq!(globbed(dir.path(), "pump"), 4);
+        }
+    });
+}

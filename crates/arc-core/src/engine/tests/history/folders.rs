@@ -14,13 +14,11 @@ use crate::{
     vfs::CrashFs,
 };
 
-/// Compares the files in the folders of tables with those that the tables have.
+/// Compares the files in the folders of tables with those that the manifest says they have.
 pub(super) fn check_folders(fs: &CrashFs, engine: &Engine) {
-    let databases = engine.databases().into_iter().map(|database| database.name);
-    let tables = databases.flat_map(|name| engine.tables(&name).unwrap());
-    let files = tables.flat_map(|table| engine.data_files(&table.schema.database, &table.schema.table).unwrap());
-    let live: BTreeSet<String> =
-        files.filter(|file| file.packed().is_none()).map(|file| format!("/data/{}", file.path)).collect();
+    let manifest = engine.writer().unwrap().manifest.lock();
+    let own = manifest.state().files().filter(|file| file.packed().is_none());
+    let live: BTreeSet<String> = own.map(|file| format!("/data/{}", file.path)).collect();
     let image = fs.current();
     let is_own = |path: &&Path| path.starts_with("/data/data") && path.extension().is_some_and(|end| end == "parquet");
     let found: BTreeSet<String> = image.files().filter(is_own).map(|path| path.display().to_string()).collect();
