@@ -126,7 +126,7 @@ class Round:
         status, text, _ = verify(self.data_dir)
         if status != 0:
             self.problems.append(f"verify ended with {status}: {text}")
-        server = Server(self.data_dir, compaction="false", compaction_grace="0ms", history="0")
+        server = Server(self.data_dir, compaction="false")
         server.wait_until_ready()
         self.check(server, "after a restart")
         server.stop()

@@ -282,9 +282,9 @@ class Storm:
     def count_files(self) -> None:
         """Starts and stops the server in order, so that all is in files, and counts them with DuckDB."""
         case = f"kill {self.kills}, DuckDB"
-        # Merges done, no history and no time of grace: what is on disk is what the manifest lists.
+        # With the default history: what a table's folder has is what the manifest lists all the same.
         backups = {"backup_dir": str(self.backup_dir)} if self.has_backups else {}
-        server = Server(self.data_dir, compaction="false", compaction_grace="0ms", history="0", **backups)
+        server = Server(self.data_dir, compaction="false", **backups)
         try:
             server.wait_until_ready()
             self.check(server, f"kill {self.kills}, before DuckDB")

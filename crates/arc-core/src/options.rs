@@ -229,7 +229,7 @@ pub struct Options {
     /// How long a day must be over, and have got no points, before its files are rewritten for the
     /// last time. Default 1 h. Longer waits for more late points before it merges them.
     pub compaction_quiet: Duration,
-    /// How long a data file that was replaced or expired stays on disk. Default 600 s, which is
+    /// How long a data file that was replaced or expired stays on disk, in `past/`. Default 600 s, which is
     /// longer than a query may run. It stays in any case while a query or view of this process
     /// needs it: this is for readers that were given its path.
     pub compaction_grace: Duration,

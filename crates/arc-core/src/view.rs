@@ -29,7 +29,8 @@ pub struct TableView {
     /// Columns at that moment.
     pub schema: Arc<TableSchema>,
     /// Live data files, in the order in which they were added. Late ones overwrite each other in
-    /// order of their last, then of their first sequence number.
+    /// order of their last, then of their first sequence number. One that is replaced while this is
+    /// held moves, to its [`past_path`](DataFile::past_path).
     pub files: Vec<Arc<DataFile>>,
     /// Unflushed rows, in order of arrival: later parts overwrite earlier ones where a table has a
     /// primary key.

@@ -464,7 +464,7 @@ impl Engine {
     ///
     /// With many small tables a path may be ``….pack/<offset>-<bytes>.parquet``: not a file, but so many bytes of the file
     /// before it, from there on. They are a whole Parquet file. Compaction makes files of them, when their day is over at the latest, and ``unpack`` at
-    /// once.
+    /// once. A file that a merge has replaced since then lies in the folder ``past`` of ``path``, under the same name.
     fn data_files(&self, py: Python<'_>, database: PyBackedStr, table: PyBackedStr) -> PyResult<Vec<OsString>> {
         let engine = self.0.get(py)?;
         let files = py.detach(|| engine.data_files(&database, &table)).raise(py)?;

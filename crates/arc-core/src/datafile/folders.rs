@@ -13,6 +13,7 @@ use std::{
 
 use hashbrown::HashSet;
 
+use super::past::where_it_lies;
 use crate::{
     Error, Result,
     model::DATA_DIR,
@@ -135,6 +136,14 @@ impl<'a> FolderSyncs<'a> {
         Ok(())
     }
 
+    /// Makes a folder for data files, durably, though nothing is in it yet.
+    pub(super) fn make(&self, folder: &Path) -> Result<()> {
+        let path = self.root.join(folder);
+        self.vfs.create_dir_all(&path).map_err(|e| Error::io("create folder", path, e))?;
+        let above = folder.ancestors().skip(1).take_while(|folder| *folder != Path::new(""));
+        above.into_iter().try_for_each(|folder| self.sync(folder))
+    }
+
     fn sync(&self, folder: &Path) -> Result<()> {
         let folder = self.root.join(folder);
         self.vfs.sync_dir(&folder).map_err(|error| {
@@ -176,10 +185,10 @@ fn create_folders_too(vfs: &dyn Vfs, path: &Path) -> Result<Box<dyn VfsFile>> {
     created.map_err(|(action, path, e)| Error::io(action, path, e))
 }
 
-/// Removes a data file, and the folders of which it was the last.
+/// Removes a data file where it lies, and the folders of which it was the last.
 pub(crate) fn remove_data_file(vfs: &dyn Vfs, root: &Path, path: &str) -> io::Result<()> {
-    vfs.remove_file(&root.join(path))?;
     let path = root.join(path);
+    where_it_lies(&path, |path| vfs.remove_file(path))?;
     if let Some(folder) = path.parent() {
         remove_empty_folders(vfs, root, folder);
     }

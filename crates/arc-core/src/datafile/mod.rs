@@ -19,6 +19,7 @@ mod pack;
 mod pages;
 mod parquet_file;
 mod parquet_writer;
+mod past;
 #[cfg(test)]
 mod reader;
 mod row_groups;
@@ -42,8 +43,9 @@ pub(crate) use encodings::FORMAT;
 #[cfg(feature = "query")]
 pub(crate) use file_checks::{BlockChecksums, FileChecks, FileComparison, Rotten};
 pub(crate) use folders::{FolderSyncs, KnownFolders, remove_data_file, remove_empty_folders};
-pub(crate) use orphans::{find_orphans, find_readable, remove_orphans};
+pub(crate) use orphans::{ClearedOrphans, find_orphans, find_readable, remove_orphans};
 pub(crate) use pack::{Owner, PackWriter, open_data_file};
+pub(crate) use past::{PastFolder, give_back, where_it_lies};
 #[cfg(test)]
 pub(crate) use reader::read_data_file;
 pub(crate) use set_aside::SetAside;

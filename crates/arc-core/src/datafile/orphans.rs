@@ -9,13 +9,24 @@ use hashbrown::HashSet;
 use crate::{
     Result,
     datafile::{remove_data_file, remove_empty_folders},
-    model::TEMPORARY_SUFFIX,
+    model::{PAST_DIR, TEMPORARY_SUFFIX, past_path},
     store::{FoundFiles, file_name, find_data_files},
     vfs::Vfs,
 };
 
-/// Removes the data files below `<root>/data` that `named` and `kept` lack, finished or not, and
-/// returns their paths; also the folders that are empty.
+/// What was done about files that no manifest names, and files that are not where they belong, all by
+/// their paths below the data directory.
+#[derive(Debug, Default)]
+pub(crate) struct ClearedOrphans {
+    pub(crate) removed: Vec<String>,
+    /// Files that are kept, and lie among those of tables: a move to `past/` did not come to its end.
+    pub(crate) stray: Vec<String>,
+    /// Files that are named, and lie in `past/`, by the paths that they are named by.
+    pub(crate) away: Vec<String>,
+}
+
+/// Removes the data files below `<root>/data` and in `<root>/past` that `named` lacks and `is_kept`
+/// refuses, finished or not; also the folders that are empty.
 ///
 /// Only files named as we name them (a ULID, `.parquet` or `.pack`, perhaps `.tmp`) are touched. A
 /// pack is named by each data file in it. To be called before anything is flushed, with the files
@@ -35,14 +46,13 @@ pub(crate) fn remove_orphans(
     vfs: &dyn Vfs,
     root: &Path,
     named: &HashSet<&str>,
-    kept: &HashSet<&str>,
+    is_kept: impl Fn(&str) -> bool,
     set_aside: impl FnOnce(&[PathBuf]) -> Result<()>,
-) -> Result<Vec<String>> {
-    let mut removed = Vec::new();
+) -> Result<ClearedOrphans> {
     let FoundFiles { files, empty_folders } = find_data_files(vfs, root)?;
     let missing = missing(&files, named);
-    let mut orphans = unnamed(files, named);
-    orphans.retain(|path| !kept.contains(path.as_str()));
+    let away = named_in_past(&files, named);
+    let (kept, mut orphans): (Vec<_>, Vec<_>) = unnamed(files, named).into_iter().partition(|path| is_kept(path));
     if let Some(missing) = missing {
         let whole: Vec<PathBuf> =
             orphans.iter().filter(|path| !path.ends_with(TEMPORARY_SUFFIX)).map(|path| root.join(path)).collect();
@@ -52,19 +62,32 @@ pub(crate) fn remove_orphans(
             orphans.clear();
         }
     }
+    let stray = kept.into_iter().filter(|path| past_path(Path::new(path)).is_some()).collect();
+    let mut cleared = ClearedOrphans { removed: Vec::new(), stray, away };
     for path in orphans {
         match remove_data_file(vfs, root, &path) {
-            Ok(()) => removed.push(path),
+            Ok(()) => cleared.removed.push(path),
             Err(error) => tracing::warn!(path, %error, "cannot remove a data file that no manifest names"),
         }
     }
     for folder in empty_folders {
         remove_empty_folders(vfs, root, &root.join(folder));
     }
-    Ok(removed)
+    Ok(cleared)
 }
 
-/// Returns the paths of the data files below `<root>/data` that `named` lacks, finished or not.
+/// Returns the files of `named` that lie in `past/` alone.
+fn named_in_past(files: &[String], named: &HashSet<&str>) -> Vec<String> {
+    let (past, data): (Vec<_>, Vec<_>) = files.iter().partition(|path| Path::new(path).starts_with(PAST_DIR));
+    if past.is_empty() {
+        return Vec::new();
+    }
+    let [past, data] = [past, data].map(|paths| paths.into_iter().map(|path| file_name(path)).collect::<HashSet<_>>());
+    let is_away = |path: &&&str| past.contains(file_name(path)) && !data.contains(file_name(path));
+    named.iter().filter(is_away).map(|path| (*path).to_owned()).collect()
+}
+
+/// Returns the paths of the data files that `named` lacks, finished or not.
 ///
 /// # Errors
 ///
@@ -120,12 +143,14 @@ mod tests {
             format!("{DAY}/01ARZ3NDEKTSV4RRFFQ69G5FAW"),
             format!("{DAY}/01ARZ3NDEKTSV4RRFFQ69G5FAW.parquet.bak"),
             "data/README.md".to_owned(),
+            "past/README.md".to_owned(),
             "01ARZ3NDEKTSV4RRFFQ69G5FAW.parquet".to_owned(),
         ];
         let orphans = [
             format!("{DAY}/01ARZ3NDEKTSV4RRFFQ69G5FAW.parquet"),
             format!("{live}.tmp"),
             "data/other/t/day=1969-12-31/7ZZZZZZZZZZZZZZZZZZZZZZZZZ.parquet.tmp".to_owned(),
+            "past/01ARZ3NDEKTSV4RRFFQ69G5FAX.parquet".to_owned(),
         ];
         let root = Path::new("/store");
         let vfs = CrashFs::new();
@@ -134,8 +159,8 @@ mod tests {
             vfs.create_new(&path).unwrap();
         }
         let unasked = |_: &[PathBuf]| -> Result<()> { panic!("nothing is missing") };
-        let mut removed =
-            remove_orphans(&vfs, root, &HashSet::from([live.as_str()]), &HashSet::new(), unasked).unwrap();
+        let cleared = remove_orphans(&vfs, root, &HashSet::from([live.as_str()]), |_| false, unasked).unwrap();
+        let mut removed = cleared.removed;
         removed.sort();
         let mut expected = orphans.to_vec();
         expected.sort();
@@ -147,6 +172,6 @@ mod tests {
         let mut kept = kept.to_vec();
         kept.sort();
         assert_eq!(left, kept);
-        assert!(remove_orphans(&CrashFs::new(), root, &HashSet::new(), &HashSet::new(), unasked).unwrap().is_empty());
+        assert!(remove_orphans(&CrashFs::new(), root, &HashSet::new(), |_| false, unasked).unwrap().removed.is_empty());
     }
 }

@@ -13,7 +13,7 @@ use std::{
 
 use ulid::Ulid;
 
-use super::{folders::create_with_folders, sink::Sink};
+use super::{folders::create_with_folders, past::where_it_lies, sink::Sink};
 use crate::{
     Error, Result,
     model::{PartitionDay, TEMPORARY_SUFFIX, pack_path, packed},
@@ -30,7 +30,7 @@ const MAGIC: [u8; 8] = *b"ARCPACK1";
 pub(crate) fn open_data_file(vfs: &dyn Vfs, path: &Path) -> io::Result<Box<dyn VfsFile>> {
     match path.to_str().and_then(packed) {
         Some((pack, range)) => vfs.open_range(Path::new(pack), range),
-        None => vfs.open_read(path),
+        None => where_it_lies(path, |path| vfs.open_read(path)),
     }
 }
 

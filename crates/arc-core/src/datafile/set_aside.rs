@@ -8,7 +8,7 @@ use std::{
 
 use crate::{
     Error, Result,
-    datafile::{copy_file, open_data_file},
+    datafile::{copy_file, open_data_file, where_it_lies},
     model::{LOST_DIR, packed},
     vfs::Vfs,
 };
@@ -41,7 +41,8 @@ impl<'a> SetAside<'a> {
         let folder = to.parent().unwrap_or(self.root).to_owned();
         self.vfs.create_dir_all(&folder).map_err(|e| Error::io("create folder", &folder, e))?;
         self.folders.insert(folder);
-        match if packed.is_some() { Err(ErrorKind::Unsupported.into()) } else { self.vfs.hard_link(path, &to) } {
+        let link = || where_it_lies(path, |path| self.vfs.hard_link(path, &to));
+        match if packed.is_some() { Err(ErrorKind::Unsupported.into()) } else { link() } {
             Ok(()) => Ok(()),
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
             // A file system without links, or what lies in a pack.

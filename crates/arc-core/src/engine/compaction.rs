@@ -433,6 +433,7 @@ impl Shared {
             crash_point("compaction::swapped");
         }
         drop(manifest);
+        self.move_retired();
         wrong.iter().for_each(|done| self.discard_files(&done.made));
         Ok(right)
     }

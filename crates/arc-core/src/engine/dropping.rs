@@ -120,6 +120,7 @@ impl Shared {
             // It is dropped; the next flush tells the manifest.
             tracing::warn!(%error, "cannot flush after a drop");
         }
+        self.move_retired();
         Ok(())
     }
 

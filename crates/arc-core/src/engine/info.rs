@@ -149,7 +149,8 @@ impl Engine {
     }
 
     /// Returns the live data files of a table, in the order in which they were added. Holding them
-    /// keeps them on disk.
+    /// keeps them on disk; one that is replaced meanwhile moves, to its
+    /// [`past_path`](DataFile::past_path).
     ///
     /// Of a table with few rows among many tables they may lie in packs: see [`DataFile::packed`].
     ///

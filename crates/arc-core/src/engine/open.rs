@@ -35,13 +35,13 @@ use crate::{
     },
     clock::Clock,
     crash::crash_point,
-    datafile::{SetAside, find_readable, remove_orphans},
+    datafile::{ClearedOrphans, KnownFolders, SetAside, find_readable, give_back, remove_orphans},
     ingest::{DecodePool, Encoders, Staged},
     memory::{MemoryBudget, series_cache_share},
     model::{LOCK_FILE, META_DIR, WAL_DIR, WRITER},
     random::RandomSource,
     registry::{Database, Registry, Table},
-    store::FolderLocation,
+    store::{FolderLocation, file_name},
     sync::Mutex,
     vfs::Vfs,
     wal::{Acknowledged, ReplayedFrame, Wal, WalOptions},
@@ -123,8 +123,8 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
     let wal = Wal::open(Arc::clone(&vfs), &wal_dir, wal_options, flushed, &mut visit)?;
     // After the log: one that lacks what the manifest does not have refuses to be opened, and then
     // nothing is removed.
-    let compactor = Compactor::default();
-    clear_orphans(vfs.as_ref(), root, &manifest, &found, (&compactor.retired, clock.now_ns()))?;
+    let (compactor, folders) = (Compactor::default(), KnownFolders::default());
+    clear_orphans((vfs.as_ref(), root, &folders), &manifest, &found, (&compactor.retired, clock.now_ns()))?;
     crash_point("open::orphans_removed");
     counters.wal_bytes.store(wal.live_bytes(), std::sync::atomic::Ordering::Relaxed);
     let past = Past::new(&manifest, wal.released_bytes());
@@ -140,7 +140,7 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
         frozen: Default::default(),
         fresh: Default::default(),
         unlogged: Default::default(),
-        folders: Default::default(),
+        folders,
         log_is_marked: log_is_marked.into(),
         schema_lock: Mutex::new(()),
         flush_signal: Default::default(),
@@ -179,35 +179,36 @@ fn note_replayed(shared: &Shared) {
 }
 
 /// Removes what no manifest names, but for files of older states that can be asked for, and those that
-/// another process may read: these go like those that are replaced while the directory is open.
+/// another process may read: these go like those that are replaced while the directory is open. Puts
+/// files where they belong that a crash has left elsewhere.
 fn clear_orphans(
-    vfs: &dyn Vfs,
-    root: &Path,
+    (vfs, root, folders): (&dyn Vfs, &Path, &KnownFolders),
     manifest: &Manifest,
     found: &FoundHistory,
     (retired, now_ns): (&Retired, i64),
 ) -> Result<()> {
     retired.note_commit(manifest.number());
-    if found.is_damaged {
-        // A file that nothing names may be one of an older state.
-        return Ok(());
-    }
     let set_aside = |paths: &[PathBuf]| {
         let mut lost = SetAside::new(vfs, root);
         paths.iter().try_for_each(|path| lost.keep(path))?;
         lost.sync()
     };
     let named = manifest.state().stored_paths();
-    let past: HashSet<&str> = found.files.iter().map(|past| past.file.stored_path()).collect();
-    let is_read = oldest_leased(vfs, root, now_ns).is_some();
+    let past: HashSet<&str> = found.files.iter().map(|past| file_name(past.file.stored_path())).collect();
+    let is_read = !found.is_damaged && oldest_leased(vfs, root, now_ns).is_some();
     let mut readable = if is_read { find_readable(vfs, root, &named)? } else { Vec::new() };
-    readable.retain(|path| !past.contains(path.as_str()));
-    let kept = past.iter().copied().chain(readable.iter().map(String::as_str)).collect();
-    for orphan in remove_orphans(vfs, root, &named, &kept, set_aside)? {
+    readable.retain(|path| !past.contains(file_name(path)));
+    let kept: HashSet<&str> = past.iter().copied().chain(readable.iter().map(|path| file_name(path))).collect();
+    // A file that nothing names may be one of an older state that cannot be read.
+    let is_kept = |path: &str| found.is_damaged || kept.contains(file_name(path));
+    let ClearedOrphans { removed, stray, away } = remove_orphans(vfs, root, &named, is_kept, set_aside)?;
+    for orphan in removed {
         tracing::info!(file = orphan, "removed a file that no manifest names");
     }
     drop(kept);
+    give_back(vfs, root, folders, away.iter().map(String::as_str));
     retired.add_paths(readable, now_ns);
+    retired.move_out(vfs, root, folders, stray);
     Ok(())
 }
 

@@ -105,6 +105,7 @@ impl Shared {
         }
         crash_point("restore::committed");
         drop(manifest);
+        self.move_retired();
         self.compactor.wake();
         Ok(())
     }
@@ -149,7 +150,8 @@ impl Shared {
         };
         let flushed = manifest.state().flushed;
         self.commit(manifest, ManifestEdit { tables: vec![edit], ..ManifestEdit::default() })?;
-        self.compactor.retired.take_back(&wanted);
+        self.take_back(&wanted);
+        crash_point("restore::moved_back");
         {
             let mut stored = table.stored();
             // What was deleted since the flush is deleted.

@@ -182,6 +182,7 @@ impl Shared {
         let count = files.len();
         self.compactor.retired.add(files, now_ns);
         drop(manifest);
+        self.move_retired();
         crash_point("retention::swapped");
         tracing::debug!(files = count, "dropped data files past their retention");
         Counters::add(&self.counters.expired_files, count as u64);

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeSet,
+    path::Path,
     sync::{
         Arc, Weak,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -14,9 +15,11 @@ use hashbrown::HashSet;
 use super::shared::Shared;
 use crate::{
     catalog::{ManifestState, PastFile, oldest_leased},
-    datafile::remove_data_file,
-    model::{DataFile, packed, stored_path},
+    crash::crash_point,
+    datafile::{KnownFolders, PastFolder, give_back, remove_data_file},
+    model::{DataFile, packed, past_path, stored_path},
     sync::Mutex,
+    vfs::Vfs,
 };
 
 /// When files that a view still needs are looked at again.
@@ -26,12 +29,16 @@ const LOOK_AGAIN: Duration = Duration::from_secs(10);
 ///
 /// A view, and with it a query, holds the files that it reads; a file that nothing holds cannot be
 /// asked for again but by those who ask for an older state, and what is known of its columns is not
-/// kept here. What is left here when the process ends is found again in the manifest when the
+/// kept here. It lies in `past/`, where other programs do not take it for one of its table's. What is left here when the process ends is found again in the manifest when the
 /// directory is opened the next time, or removed then if no state that can be asked for has it and no
 /// other process has a lease (decisions 033 and 034).
 #[derive(Debug, Default)]
 pub(super) struct Retired {
     files: Mutex<Vec<RetiredFile>>,
+    /// Paths of files that still lie among those of tables.
+    stray: Mutex<Vec<String>>,
+    /// Locked while files move.
+    past_folder: Mutex<PastFolder>,
     /// Paths of files that were never in the manifest, and may be there, and of packs that nothing
     /// needs.
     leftovers: Mutex<BTreeSet<String>>,
@@ -91,9 +98,20 @@ impl Retired {
         meant.fold((0, 0), |(count, bytes), retired| (count + 1, bytes + retired.bytes))
     }
 
-    /// Takes files out that are live again.
-    pub(super) fn take_back(&self, live: &HashSet<&str>) {
-        self.files.lock().retain(|retired| !live.contains(retired.path.as_str()));
+    /// Moves files to `past/`, by their paths below the data directory. Those that cannot be moved now
+    /// are moved with the next ones.
+    pub(super) fn move_out(&self, vfs: &dyn Vfs, root: &Path, known: &KnownFolders, paths: Vec<String>) {
+        self.stray.lock().extend(paths);
+        // First this one: nothing is on its way then, while `take_back` has it.
+        let mut folder = self.past_folder.lock();
+        let stray = std::mem::take(&mut *self.stray.lock());
+        if stray.is_empty() {
+            return;
+        }
+        stray.iter().for_each(|path| known.forget(path));
+        let later = folder.take(vfs, root, stray);
+        self.stray.lock().extend(later);
+        crash_point("retired::moved");
     }
 
     /// Takes files that older states have, as they were found when the directory was opened.
@@ -123,6 +141,8 @@ impl Retired {
         let mut all = self.files.lock();
         let known = all.len();
         all.extend(files.into_iter().map(retired));
+        let new = all.iter().skip(known).map(|retired| retired.path.as_str());
+        self.stray.lock().extend(new.filter(|path| past_path(Path::new(path)).is_some()).map(str::to_owned));
         if all.iter().skip(known).any(|retired| packed(&retired.path).is_some()) {
             self.forget_packs();
         }
@@ -221,9 +241,29 @@ impl Retired {
 }
 
 impl Shared {
+    /// Moves what was retired out of the folders of tables, so that whoever reads one of them without
+    /// asking the manifest finds each row once. Called after each commit that takes files out.
+    pub(super) fn move_retired(&self) {
+        self.compactor.retired.move_out(self.vfs.as_ref(), &self.root, &self.folders, Vec::new());
+    }
+
+    /// Takes files out of those that are retired, which are live again. Called with the manifest
+    /// locked: nothing retires them meanwhile.
+    pub(super) fn take_back(&self, live: &HashSet<&str>) {
+        let retired = &self.compactor.retired;
+        // Nothing is on its way to the other place then.
+        let _moving = retired.past_folder.lock();
+        retired.stray.lock().retain(|path| !live.contains(path.as_str()));
+        let back: Vec<RetiredFile> =
+            retired.files.lock().extract_if(.., |retired| live.contains(retired.path.as_str())).collect();
+        let paths = back.iter().map(|retired| retired.path.as_str());
+        give_back(self.vfs.as_ref(), &self.root, &self.folders, paths);
+    }
+
     /// Removes from disk the files that may go; returns how many. One that cannot be removed stays
     /// for the next time.
     pub(super) fn remove_retired(&self, now_ns: i64) -> u64 {
+        self.move_retired();
         let mut removed = 0;
         let leased = || oldest_leased(self.vfs.as_ref(), &self.root, now_ns);
         let before_ns = self.history_from_ns(now_ns).saturating_sub(self.grace_ns());

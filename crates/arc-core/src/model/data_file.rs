@@ -1,11 +1,11 @@
 //! What is known of a data file without opening it: the values that the manifest records and
 //! queries prune by.
 
-use std::ops::Range;
+use std::{ops::Range, path::Path};
 
 use ulid::Ulid;
 
-use super::{PACK_SUFFIX, PartitionDay, packed, stored_path};
+use super::{PACK_SUFFIX, PartitionDay, packed, past_path, stored_path};
 
 /// One immutable Parquet file, as the manifest records it.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -109,6 +109,27 @@ impl DataFile {
     #[must_use]
     pub fn packed(&self) -> Option<(&str, Range<u64>)> {
         packed(&self.path)
+    }
+
+    /// Returns where it lies once no table has it any more, for as long as it is needed: a path below
+    /// the data directory. `None` of one that stays where it is, such as one in a pack.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// # engine.flush()?;
+    /// let file = &engine.data_files("plant", "pump")?[0];
+    /// engine.drop_table("plant", "pump")?;
+    /// assert!(!engine.path().join(&file.path).exists());
+    /// assert!(engine.path().join(file.past_path().unwrap()).exists());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn past_path(&self) -> Option<String> {
+        past_path(Path::new(&self.path))?.to_str().map(str::to_owned)
     }
 
     /// Returns the path of the file in which it is.

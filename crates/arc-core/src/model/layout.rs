@@ -1,11 +1,16 @@
 //! Names in a data directory (docs/format.md, "Data directory"), and paths of packs in it.
 
-use std::ops::Range;
+use std::{
+    ops::Range,
+    path::{Path, PathBuf},
+};
 
 use ulid::Ulid;
 
 /// Folder of all data files, below the data directory.
 pub(crate) const DATA_DIR: &str = "data";
+/// Folder of data files that no table has any more, below the data directory.
+pub(crate) const PAST_DIR: &str = "past";
 
 /// Folder of the manifests, one folder for each writer.
 pub(crate) const META_DIR: &str = "meta";
@@ -37,9 +42,26 @@ pub(crate) fn pack_path(id: Ulid) -> String {
 
 /// Returns whether a file's name is that of a pack of ours.
 pub(crate) fn is_pack(name: &str) -> bool {
-    let id = name.strip_suffix(PACK_SUFFIX).unwrap_or_default();
+    name.strip_suffix(PACK_SUFFIX).is_some_and(is_id)
+}
+
+/// Returns whether a file's name is that of a data file of ours that is a file of its own.
+pub(crate) fn is_own_file(name: &str) -> bool {
+    name.strip_suffix(".parquet").is_some_and(is_id)
+}
+
+fn is_id(id: &str) -> bool {
     // The library reads lower-case letters, too; we write none.
     Ulid::from_string(id).is_ok_and(|ulid| ulid.to_string() == id)
+}
+
+/// Returns where a data file lies that no table has any more, by the path that it had as one of a
+/// table: `data/<database>/<table>/<day>/<name>`, from the data directory on or from elsewhere. `None`
+/// for what never moves, such as a pack.
+pub(crate) fn past_path(path: &Path) -> Option<PathBuf> {
+    let name = path.file_name()?.to_str().filter(|name| is_own_file(name))?;
+    let data = path.ancestors().nth(4).filter(|data| data.file_name().is_some_and(|name| name == DATA_DIR))?;
+    Some(data.parent()?.join(PAST_DIR).join(name))
 }
 
 /// Returns the path of the pack in which a data file lies, and where; `None` for a data file that

@@ -27,8 +27,8 @@ pub use tombstone::Tombstone;
 
 pub(crate) use data_file::EXACT_FLOATS;
 pub(crate) use layout::{
-    BACKUP_MARKER, BRANCH_MARKER, DATA_DIR, LOCK_FILE, LOST_DIR, MARKER, META_DIR, PACK_SUFFIX, TEMPORARY_SUFFIX,
-    WAL_DIR, WRITER, is_pack, pack_path, packed, stored_path,
+    BACKUP_MARKER, BRANCH_MARKER, DATA_DIR, LOCK_FILE, LOST_DIR, MARKER, META_DIR, PACK_SUFFIX, PAST_DIR,
+    TEMPORARY_SUFFIX, WAL_DIR, WRITER, is_own_file, is_pack, pack_path, packed, past_path, stored_path,
 };
 pub(crate) use names::{data_file_path, table_folder};
 pub(crate) use schema::may_become;

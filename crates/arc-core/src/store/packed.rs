@@ -1,10 +1,10 @@
 //! An object store as queries read it, with the data files that lie in packs as objects of their
-//! own.
+//! own, and those that no table has any more under the paths that they had.
 //!
-//! Only reads. Owns the way from the path of a packed data file to a range of its pack; all else is
-//! the store's below.
+//! Only reads. Owns the way from the path of a packed data file to a range of its pack, and from that
+//! of an old one to `past/`; all else is the store's below.
 
-use std::{fmt, io, ops::Range, sync::Arc};
+use std::{fmt, future::Future, io, ops::Range, path::Path, sync::Arc};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -14,7 +14,7 @@ use object_store::{
     PutMultipartOptions, PutOptions, PutPayload, PutResult, Result, path::Path as StorePath,
 };
 
-use crate::model::packed;
+use crate::model::{packed, past_path};
 
 /// What errors say that are about a file which another process has removed.
 pub(crate) const EXPIRED: &str = "removed data file";
@@ -30,6 +30,25 @@ impl PackedReads {
     /// If the files are another process's, one that is not there was removed by it.
     pub(crate) fn new(store: Arc<dyn ObjectStore>, is_anothers: bool) -> Self {
         Self { store, is_anothers }
+    }
+
+    /// Reads a data file where it lies, as `datafile::where_it_lies` does for all others.
+    async fn read<T, F>(&self, location: &StorePath, read: impl Fn(StorePath) -> F + Send) -> Result<T>
+    where
+        F: Future<Output = Result<T>> + Send,
+    {
+        let is_missing = |done: &Result<T>| matches!(done, Err(object_store::Error::NotFound { .. }));
+        let mut done = read(location.clone()).await;
+        if is_missing(&done)
+            && let Some(past) = past_location(location)
+        {
+            done = read(past).await;
+            if is_missing(&done) {
+                // It may just have come back.
+                done = read(location.clone()).await;
+            }
+        }
+        done.map_err(|e| self.failed(e))
     }
 
     fn failed(&self, error: object_store::Error) -> object_store::Error {
@@ -54,6 +73,11 @@ fn packed_file(location: &StorePath) -> Result<Option<(StorePath, Range<u64>)>> 
     Ok(Some((StorePath::parse(pack)?, range)))
 }
 
+/// Returns where a data file lies that no table has any more.
+fn past_location(location: &StorePath) -> Option<StorePath> {
+    StorePath::parse(past_path(Path::new(location.as_ref()))?.to_str()?).ok()
+}
+
 /// Returns where in the pack a part of a packed data file lies, which has `file` there. What lies
 /// beside is of others.
 fn within(file: &Range<u64>, part: &Range<u64>) -> Result<Range<u64>> {
@@ -72,7 +96,13 @@ fn generic(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> objec
 impl ObjectStore for PackedReads {
     async fn get_opts(&self, location: &StorePath, mut options: GetOptions) -> Result<GetResult> {
         let Some((pack, file)) = packed_file(location)? else {
-            return self.store.get_opts(location, options).await.map_err(|e| self.failed(e));
+            let read = |place| {
+                let options = options.clone();
+                async move { self.store.get_opts(&place, options).await }
+            };
+            let GetResult { payload, meta, range, attributes } = self.read(location, read).await?;
+            let meta = ObjectMeta { location: location.clone(), ..meta };
+            return Ok(GetResult { payload, meta, range, attributes });
         };
         let size = file.end - file.start;
         let part = options.range.as_ref().map_or(Ok(0..size), |range| range.as_range(size)).map_err(generic)?;
@@ -86,7 +116,7 @@ impl ObjectStore for PackedReads {
 
     async fn get_ranges(&self, location: &StorePath, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         let Some((pack, file)) = packed_file(location)? else {
-            return self.store.get_ranges(location, ranges).await.map_err(|e| self.failed(e));
+            return self.read(location, |place| async move { self.store.get_ranges(&place, ranges).await }).await;
         };
         let ranges = ranges.iter().map(|range| within(&file, range)).collect::<Result<Vec<_>>>()?;
         self.store.get_ranges(&pack, &ranges).await.map_err(|e| self.failed(e))

@@ -129,7 +129,7 @@ fn replaced_files_stay_while_a_view_or_a_query_reads_them() {
     let report = engine.compact().unwrap();
     assert_eq!((report.files_in, report.removed_files, parquet_files(dir.path())), (3, 0, 4));
     assert_eq!(engine.stats().retired_files, 3);
-    assert!(view.files.iter().all(|file| dir.path().join(&file.path).is_file()));
+    assert!(view.files.iter().all(|file| dir.path().join(file.past_path().unwrap()).is_file()));
     drop(view);
     assert_eq!(engine.compact().unwrap().removed_files, 0, "the query is not done");
     let rows = runtime.block_on(async {

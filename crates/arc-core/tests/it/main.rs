@@ -22,6 +22,7 @@ mod memory;
 mod model;
 mod object_store;
 mod packs;
+mod plain_files;
 #[cfg(feature = "crash-points")]
 mod points;
 mod repair;

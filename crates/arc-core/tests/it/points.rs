@@ -11,11 +11,12 @@ use crate::{
     support::{check_crashed, query, quiet},
 };
 
-const MORE_POINTS: [&str; 8] = [
+const MORE_POINTS: [&str; 9] = [
     "compaction::files_written",
     "compaction::committed",
     "compaction::swapped",
     "compaction::removed",
+    "retired::moved",
     "retention::committed",
     "retention::swapped",
     "drop::applied",

@@ -1,6 +1,8 @@
 //! Every state that was there can be asked for again, for as long as the settings say, whatever was
 //! done since; and what is older is gone.
 
+mod folders;
+
 use std::{
     path::Path,
     sync::{
@@ -12,6 +14,7 @@ use std::{
 
 use proptest::{collection::vec, prelude::*};
 
+use self::folders::check_folders;
 use super::{
     contents::{contents, contents_of},
     quiet, quiet_in,
@@ -150,6 +153,7 @@ impl Recorded {
 
     /// Compares all states that can be asked for with what they were.
     fn check(&self) {
+        check_folders(&self.fs, &self.engine);
         let from_ns = self.clock.now_ns() - i64::try_from(self.options.history.as_nanos()).unwrap();
         for (time_ns, was) in &self.states {
             if *time_ns < from_ns {

@@ -3,7 +3,7 @@
 
 use std::{
     collections::BTreeSet,
-    io::ErrorKind,
+    io::{self, ErrorKind},
     path::{Path, PathBuf},
 };
 
@@ -13,9 +13,9 @@ use super::BackupReport;
 use crate::{
     Error, Result,
     catalog::ManifestState,
-    datafile::{compare_bytes, copy_file, temporary_of},
+    datafile::{compare_bytes, copy_file, open_data_file, temporary_of, where_it_lies},
     model::DataFile,
-    vfs::Vfs,
+    vfs::{Vfs, VfsFile},
 };
 
 /// Brings data files from one directory to another, a pack with all that is in it; durable after
@@ -96,11 +96,11 @@ impl<'a> Copier<'a> {
 
     /// Finds the file there already, or gives it a second name; `None` if it has to be copied.
     fn share(&self, file: &DataFile, from: &Path, to: &Path) -> Result<Option<Brought>> {
-        let there = self.size(from)?;
+        let there = self.size(open_data_file(self.vfs, from), from)?;
         // What a pack is to have only the manifest of its day could tell: its data files are looked
         // at one by one.
         let expected = if file.packed().is_some() { there } else { Some(file.bytes) };
-        match self.size(to)? {
+        match self.size(self.vfs.open_read(to), to)? {
             // Files never change, and have their names only once they are whole.
             found @ Some(_) if found == expected => return Ok(Some(Brought::Kept)),
             Some(_) => self.vfs.remove_file(to).map_err(|e| Error::io("remove", to, e))?,
@@ -113,7 +113,8 @@ impl<'a> Copier<'a> {
         }
         // Another disk, a file system without links, a limit on links: whatever it is, a copy may
         // do.
-        Ok(self.vfs.hard_link(from, to).is_ok().then_some(Brought::Linked))
+        let linked = where_it_lies(from, |from| self.vfs.hard_link(from, to));
+        Ok(linked.is_ok().then_some(Brought::Linked))
     }
 
     fn copy_checked(&self, file: &DataFile, from: &Path, to: &Path) -> Result<()> {
@@ -144,8 +145,8 @@ impl<'a> Copier<'a> {
         Ok(())
     }
 
-    fn size(&self, path: &Path) -> Result<Option<u64>> {
-        match self.vfs.open_read(path) {
+    fn size(&self, opened: io::Result<Box<dyn VfsFile>>, path: &Path) -> Result<Option<u64>> {
+        match opened {
             Ok(file) => file.len().map(Some).map_err(|e| Error::io("read", path, e)),
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
             Err(e) => Err(Error::io("open", path, e)),

@@ -132,7 +132,7 @@ impl<'a> Backup<'a> {
         write_marker(vfs, target)?;
         folder.finish(source.log, source.logged)?;
         report.removed_files =
-            remove_orphans(vfs, target, &source.state.stored_paths(), &Default::default(), |_| Ok(()))?.len() as u64;
+            remove_orphans(vfs, target, &source.state.stored_paths(), |_| false, |_| Ok(()))?.removed.len() as u64;
         Ok(report)
     }
 }

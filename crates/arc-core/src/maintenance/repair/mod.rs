@@ -25,7 +25,7 @@ use crate::{
         Manifest, ManifestState, check_has_no_store, check_log_is_there, check_marker, create_folders,
         survey as survey_manifest, write_marker,
     },
-    datafile::{SetAside, find_orphans},
+    datafile::{SetAside, find_orphans, where_it_lies},
     engine::lock,
     maintenance::{
         backup::manifest_dir,
@@ -238,7 +238,7 @@ fn apply(vfs: &Arc<dyn Vfs>, root: &Path, found: &FoundDamage, random: Arc<dyn R
         if path.starts_with(root.join(META_DIR)) || path.ends_with(MARKER) || path.to_str().and_then(packed).is_some() {
             continue;
         }
-        match files.remove_file(path) {
+        match where_it_lies(path, |path| files.remove_file(path)) {
             Err(e) if e.kind() != ErrorKind::NotFound => return Err(Error::io("remove", path, e)),
             _ => {}
         }

@@ -1,8 +1,11 @@
 //! Which files stay for a reader, and for how long.
 
+use std::path::Path;
+
 use super::{DAY, Machine, contents, reader_of, write};
 use crate::{
     Engine,
+    datafile::where_it_lies,
     vfs::{CrashFs, Vfs},
 };
 
@@ -12,7 +15,7 @@ fn on_disk(fs: &CrashFs) -> usize {
 }
 
 fn leases(fs: &CrashFs) -> usize {
-    fs.list(std::path::Path::new("/store/readers")).map_or(0, |entries| entries.len())
+    fs.list(Path::new("/store/readers")).map_or(0, |entries| entries.len())
 }
 
 /// Two files that a merge makes one of.
@@ -85,7 +88,7 @@ fn a_reader_that_is_stopped_or_dead_holds_nothing_for_ever_and_goes_on_when_it_w
     two_files(&writer);
     writer.compact().unwrap();
     let files = again.files.iter().chain(&view.files);
-    let is_there = |path: &str| machine.fs.read(&std::path::Path::new("/store").join(path)).is_ok();
+    let is_there = |path: &str| where_it_lies(&Path::new("/store").join(path), |path| machine.fs.read(path)).is_ok();
     assert_eq!(files.map(|file| is_there(&file.path)).collect::<Vec<_>>(), [true, false, false], "and holds again");
 }
 
