@@ -140,8 +140,8 @@ impl<'a> FolderSyncs<'a> {
     pub(super) fn make(&self, folder: &Path) -> Result<()> {
         let path = self.root.join(folder);
         self.vfs.create_dir_all(&path).map_err(|e| Error::io("create folder", path, e))?;
-        let above = folder.ancestors().skip(1).take_while(|folder| *folder != Path::new(""));
-        above.into_iter().try_for_each(|folder| self.sync(folder))
+        let mut above = folder.ancestors().skip(1).take_while(|folder| *folder != Path::new(""));
+        above.try_for_each(|folder| self.sync(folder))
     }
 
     fn sync(&self, folder: &Path) -> Result<()> {

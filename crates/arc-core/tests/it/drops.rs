@@ -56,7 +56,7 @@ fn a_database_goes_with_all_it_has_and_can_be_made_anew() {
     assert!(engine.databases().is_empty());
     assert_eq!(engine.drop_database("d").unwrap_err().kind(), ErrorKind::NotFound);
     engine.compact().unwrap();
-    assert!(view.files.iter().all(|file| dir.path().join(&file.path).is_file()), "held by the view");
+    assert!(view.files.iter().all(|file| dir.path().join(file.past_path().unwrap()).is_file()), "held by the view");
     drop(view);
     assert_eq!(engine.compact().unwrap().removed_files, 1);
     write(&engine, "d", "m,t=x u=2i 5");

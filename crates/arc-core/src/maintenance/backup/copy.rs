@@ -96,11 +96,11 @@ impl<'a> Copier<'a> {
 
     /// Finds the file there already, or gives it a second name; `None` if it has to be copied.
     fn share(&self, file: &DataFile, from: &Path, to: &Path) -> Result<Option<Brought>> {
-        let there = self.size(open_data_file(self.vfs, from), from)?;
+        let there = size(open_data_file(self.vfs, from), from)?;
         // What a pack is to have only the manifest of its day could tell: its data files are looked
         // at one by one.
         let expected = if file.packed().is_some() { there } else { Some(file.bytes) };
-        match self.size(self.vfs.open_read(to), to)? {
+        match size(self.vfs.open_read(to), to)? {
             // Files never change, and have their names only once they are whole.
             found @ Some(_) if found == expected => return Ok(Some(Brought::Kept)),
             Some(_) => self.vfs.remove_file(to).map_err(|e| Error::io("remove", to, e))?,
@@ -145,14 +145,6 @@ impl<'a> Copier<'a> {
         Ok(())
     }
 
-    fn size(&self, opened: io::Result<Box<dyn VfsFile>>, path: &Path) -> Result<Option<u64>> {
-        match opened {
-            Ok(file) => file.len().map(Some).map_err(|e| Error::io("read", path, e)),
-            Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(Error::io("open", path, e)),
-        }
-    }
-
     /// Makes the names of all files durable, and those of their folders.
     pub(in crate::maintenance) fn sync_folders(self) -> Result<()> {
         let above = self.folders.iter().flat_map(|folder| folder.ancestors());
@@ -161,5 +153,14 @@ impl<'a> Copier<'a> {
             self.vfs.sync_dir(folder).map_err(|e| Error::io("sync folder", folder, e))?;
         }
         Ok(())
+    }
+}
+
+/// Returns how long a file is, if it is there.
+fn size(opened: io::Result<Box<dyn VfsFile>>, path: &Path) -> Result<Option<u64>> {
+    match opened {
+        Ok(file) => file.len().map(Some).map_err(|e| Error::io("read", path, e)),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(Error::io("open", path, e)),
     }
 }
