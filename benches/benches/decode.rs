@@ -11,7 +11,7 @@
 
 use std::time::{Duration, Instant};
 
-use arc_benches::load::{Bodies, Kind, Recipe, Shape, now_ns, own_hosts};
+use arc_benches::load::{Bodies, Kind, Order, Recipe, Shape, now_ns, own_hosts};
 use arc_core::{Durability, Engine, PendingWrite, WriteOptions};
 use criterion::{BenchmarkId, Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
 use mimalloc::MiMalloc;
@@ -72,7 +72,8 @@ fn decode(criterion: &mut Criterion) {
             let folder = tempfile::tempdir().expect("a folder for temporary files");
             let builder = Engine::builder(folder.path()).flush_bytes(240 << 20);
             let engine = builder.flush_after(Duration::from_secs(86_400)).open().expect("an engine in it");
-            let recipe = Recipe { kind, shape, batch: BATCH, pool: 4, seed: 42, start_ns: now_ns() };
+            let recipe =
+                Recipe { kind, shape, batch: BATCH, pool: 4, seed: 42, order: Order::InTurn, start_ns: now_ns() };
             let mut bodies = Bodies::new(recipe, own_hosts(HOSTS, 1, 0), 0).expect("bodies");
             group.bench_function(BenchmarkId::from_parameter(name), |b| {
                 b.iter_custom(|requests| write(&engine, &mut bodies, requests, kind, until));

@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use arc_benches::load::{Bodies, Kind, Recipe, Shape, now_ns, own_hosts};
+use arc_benches::load::{Bodies, Kind, Order, Recipe, Shape, now_ns, own_hosts};
 use arc_core::{Durability, Engine, WriteOptions};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use mimalloc::MiMalloc;
@@ -66,7 +66,8 @@ fn ingest(criterion: &mut Criterion) {
         for durability in [Durability::Memory, Durability::Process, Durability::Disk] {
             let folder = tempfile::tempdir().expect("a folder for temporary files");
             let engine = Engine::open(folder.path()).expect("an engine in it");
-            let recipe = Recipe { kind, shape, batch: BATCH, pool: 16, seed: 42, start_ns: now_ns() };
+            let recipe =
+                Recipe { kind, shape, batch: BATCH, pool: 16, seed: 42, order: Order::InTurn, start_ns: now_ns() };
             let bodies = (0..WRITERS).map(|writer| Bodies::new(recipe, own_hosts(HOSTS, WRITERS, writer), writer));
             let mut bodies = bodies.collect::<Result<Vec<_>, _>>().expect("bodies");
             group.bench_function(BenchmarkId::from_parameter(durability), |b| {

@@ -10,7 +10,7 @@
 
 use std::time::{Duration, Instant};
 
-use arc_benches::load::{Bodies, Kind, Recipe, Shape, now_ns, own_hosts};
+use arc_benches::load::{Bodies, Kind, Order, Recipe, Shape, now_ns, own_hosts};
 use arc_core::{Durability, Engine, PendingWrite, WriteOptions};
 use criterion::{BenchmarkId, Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
 use mimalloc::MiMalloc;
@@ -45,7 +45,15 @@ fn log(criterion: &mut Criterion) {
         for durability in [Durability::Memory, Durability::Process, Durability::Disk] {
             let folder = tempfile::tempdir().expect("a folder for temporary files");
             let engine = Engine::open(folder.path()).expect("an engine in it");
-            let recipe = Recipe { kind: Kind::Lp, shape: Shape::Short, batch, pool: 64, seed: 42, start_ns: now_ns() };
+            let recipe = Recipe {
+                kind: Kind::Lp,
+                shape: Shape::Short,
+                batch,
+                pool: 64,
+                seed: 42,
+                order: Order::InTurn,
+                start_ns: now_ns(),
+            };
             let mut bodies = Bodies::new(recipe, own_hosts(100, 1, 0), 0).expect("bodies");
             let options = WriteOptions::new().durability(durability);
             group.bench_function(BenchmarkId::from_parameter(durability), |b| {

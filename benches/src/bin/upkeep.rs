@@ -16,7 +16,7 @@ use std::{
 use arc_benches::{
     cpu_table::CpuTable,
     hosts::TAG_KEYS,
-    load::{Bodies, Kind, Recipe, Shape, now_ns, own_hosts, process},
+    load::{Bodies, Kind, Order, Recipe, Shape, now_ns, own_hosts, process},
     subjects::run,
 };
 use arc_core::{Durability, Engine, Options, PendingWrite, WriteOptions};
@@ -58,7 +58,7 @@ fn replay() -> Outcome<String> {
         (options.flush_bytes, options.flush_wal_bytes) = (8 << 30, 64 << 30);
         options.flush_after = Duration::from_secs(86_400);
         let engine = Engine::builder(folder.path()).options(options).open()?;
-        let recipe = Recipe { kind, shape, batch: 1_000, pool: 64, seed: 42, start_ns: now_ns() };
+        let recipe = Recipe { kind, shape, batch: 1_000, pool: 64, seed: 42, order: Order::InTurn, start_ns: now_ns() };
         let mut bodies = Bodies::new(recipe, own_hosts(100, 1, 0), 0)?;
         let write = WriteOptions::new().durability(Durability::Process);
         while engine.stats().bytes < SENT_BYTES {

@@ -1,13 +1,19 @@
 //! An endless supply of bodies for one connection: a pool that takes turns, or new ones.
 //!
-//! Owns the connection's clock: every body gets later timestamps than the one before, so that no
-//! two points are the same.
+//! Owns the connection's clock, or has its share of a common one: every body gets later timestamps
+//! than the one before, so that no two points are the same.
 
-use std::io;
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+};
 
 use super::{
     body::{TICK_NS, Template},
-    options::{Kind, Shape},
+    options::{Kind, Order, Shape},
     rows::Rows,
 };
 
@@ -24,6 +30,8 @@ pub struct Recipe {
     pub pool: u32,
     /// Seed of tags and values.
     pub seed: u64,
+    /// Order of the hosts within a tick.
+    pub order: Order,
     /// Time of the first tick.
     pub start_ns: i64,
 }
@@ -35,8 +43,8 @@ pub struct Bodies {
     rows: Rows,
     pool: Vec<Template>,
     turn: usize,
-    /// Timestamp of the next body's tick 0.
-    base_ns: i64,
+    /// Timestamp of the next body's tick 0, of this connection or of all.
+    clock: Arc<AtomicI64>,
 }
 
 impl Bodies {
@@ -48,17 +56,29 @@ impl Bodies {
     pub fn new(recipe: Recipe, hosts: impl IntoIterator<Item = usize>, worker: u32) -> io::Result<Self> {
         let mut bodies = Self {
             recipe,
-            rows: Rows::new(recipe.shape, hosts, recipe.seed, u64::from(worker)),
+            rows: Rows::new(recipe.shape, hosts, recipe.seed, u64::from(worker)).ordered(
+                recipe.order,
+                recipe.seed,
+                u64::from(worker),
+            ),
             pool: Vec::new(),
             turn: 0,
             // Connections that share a host differ in the nanosecond.
-            base_ns: recipe.start_ns + i64::from(worker),
+            clock: Arc::new(AtomicI64::new(recipe.start_ns + i64::from(worker))),
         };
         for _ in 0..recipe.pool {
             let template = bodies.template()?;
             bodies.pool.push(template);
         }
         Ok(bodies)
+    }
+
+    /// Takes the time of each body from a clock that other connections have as well: what is sent
+    /// later is newer, whoever sends it.
+    #[must_use]
+    pub fn with_clock(mut self, clock: &Arc<AtomicI64>) -> Self {
+        self.clock = Arc::clone(clock);
+        self
     }
 
     /// Returns whether each body is written anew.
@@ -74,8 +94,7 @@ impl Bodies {
     /// As [`new`](Self::new).
     pub fn advance(&mut self) -> io::Result<&[u8]> {
         let ticks = i64::try_from(self.rows.ticks(self.recipe.batch)).unwrap_or(i64::MAX / TICK_NS);
-        let base_ns = self.base_ns;
-        self.base_ns = base_ns.saturating_add(ticks * TICK_NS);
+        let base_ns = self.clock.fetch_add(ticks * TICK_NS, Ordering::Relaxed);
         if self.recipe.pool == 0 {
             // Only kept so that there is something to borrow from.
             self.pool = vec![self.template()?];
@@ -106,7 +125,7 @@ mod tests {
 
     fn recipe(batch: u32, pool: u32) -> Recipe {
         let start_ns = 1_767_225_600_000_000_000;
-        Recipe { kind: Kind::Lp, shape: Shape::Short, batch, pool, seed: 42, start_ns }
+        Recipe { kind: Kind::Lp, shape: Shape::Short, batch, pool, seed: 42, order: Order::InTurn, start_ns }
     }
 
     #[test]
@@ -139,6 +158,21 @@ mod tests {
             }
         }
         assert_eq!(newest.len(), 3);
+    }
+
+    #[test]
+    fn with_one_clock_what_is_sent_later_is_newer() {
+        let clock = Arc::new(AtomicI64::new(1_767_225_600_000_000_000));
+        let recipe = Recipe { order: Order::Random, ..recipe(25, 2) };
+        let bodies = |worker| Bodies::new(recipe, 0..10, worker).unwrap().with_clock(&clock);
+        let mut workers: Vec<_> = (0..3).map(bodies).collect();
+        let mut newest = 0;
+        for worker in [0, 1, 2, 2, 0, 1, 1] {
+            let points = arc_lp::points(workers[worker].advance().unwrap()).map(Result::unwrap);
+            let times: Vec<i64> = points.map(|point| point.timestamp().unwrap()).collect();
+            assert!(times.is_sorted() && times[0] > newest);
+            newest = times[24];
+        }
     }
 
     #[test]

@@ -20,14 +20,14 @@ mod worker;
 use std::{
     fs::File,
     io::{self, BufWriter, Write as _},
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, atomic::AtomicI64},
     thread,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 pub use bodies::{Bodies, Recipe, own_hosts};
 pub use body::TICK_NS;
-pub use options::{Encoding, Kind, Options, Shape};
+pub use options::{Encoding, Kind, Options, Order, Shape};
 pub use report::{Cost, Latency, Report, Verification};
 
 use process::Usage;
@@ -76,10 +76,10 @@ pub fn run(options: &Options) -> io::Result<Report> {
 
 /// Makes the requests of every connection, several at a time: compressing them is work.
 fn prepare(options: &Options, authority: &str) -> io::Result<Vec<Source>> {
-    let start_ns = now_ns();
+    let clock = &Arc::new(AtomicI64::new(now_ns()));
     thread::scope(|scope| {
         let threads: Vec<_> = (0..options.workers)
-            .map(|worker| scope.spawn(move || Source::new(options, authority, start_ns, worker)))
+            .map(|worker| scope.spawn(move || Source::new(options, authority, clock, worker)))
             .collect();
         threads.into_iter().map(joined).collect()
     })

@@ -77,6 +77,16 @@ pub struct Options {
     #[arg(long)]
     pub shared_hosts: bool,
 
+    /// Takes all times from one clock, in the order in which requests are made: of shared hosts only
+    /// points of requests that overtake each other arrive out of order, as from a queue with many
+    /// consumers.
+    #[arg(long)]
+    pub one_clock: bool,
+
+    /// Order in which the hosts report in each tick.
+    #[arg(long, value_enum, default_value_t = Order::InTurn)]
+    pub order: Order,
+
     /// Bodies a connection takes turns with: their values repeat, their timestamps never. 0 makes
     /// new values for every request, which the size of the files needs to be fair and which takes
     /// CPU of the generator.
@@ -133,6 +143,15 @@ pub enum Shape {
     Tsbs,
 }
 
+/// Order of the hosts within a tick.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Order {
+    /// The same in each tick.
+    InTurn,
+    /// Another one in each tick.
+    Random,
+}
+
 /// Compression of a request body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Encoding {
@@ -150,6 +169,12 @@ fn spelled(value: impl ValueEnum, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 }
 
 impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        spelled(*self, f)
+    }
+}
+
+impl fmt::Display for Order {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         spelled(*self, f)
     }
@@ -214,5 +239,6 @@ mod tests {
         assert_eq!(Kind::MsgpackColumnar.to_string(), "msgpack-columnar");
         assert_eq!(Shape::Tsbs.to_string(), "tsbs");
         assert_eq!(Encoding::Zstd.to_string(), "zstd");
+        assert_eq!(Order::InTurn.to_string(), "in-turn");
     }
 }

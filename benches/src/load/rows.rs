@@ -1,6 +1,6 @@
 //! The points of the three shapes, before they are written in a format.
 
-use super::options::Shape;
+use super::options::{Order, Shape};
 use crate::{
     hosts::{CPU_FIELDS, Host, TAG_KEYS},
     random::Random,
@@ -73,13 +73,16 @@ struct Reporter {
     walk: Walk,
 }
 
-/// Makes the rows of one connection: tick after tick, in each tick all of its hosts in turn.
+/// Makes the rows of one connection: tick after tick, in each tick each of its hosts once.
 #[derive(Debug)]
 pub(super) struct Rows {
     shape: Shape,
     reporters: Vec<Reporter>,
-    /// Host at which the next request begins.
+    /// Point of its tick at which the next request begins.
     next: usize,
+    /// Which host has which point of a tick, and what shuffles them for the next one.
+    places: Vec<usize>,
+    shuffler: Option<Random>,
 }
 
 impl Rows {
@@ -94,7 +97,27 @@ impl Rows {
                 walk: Walk::new(random, shape.fields().len()),
             }
         };
-        Self { shape, reporters: hosts.into_iter().map(reporter).collect(), next: 0 }
+        let reporters: Vec<Reporter> = hosts.into_iter().map(reporter).collect();
+        Self { shape, next: 0, places: (0..reporters.len()).collect(), shuffler: None, reporters }
+    }
+
+    /// Has the hosts of each tick come in this order.
+    pub(super) fn ordered(mut self, order: Order, seed: u64, part: u64) -> Self {
+        self.shuffler = (order == Order::Random).then(|| Random::part(!seed, part));
+        self
+    }
+
+    /// Returns the hosts of the next `count` points.
+    fn hosts(&mut self, count: usize) -> Vec<usize> {
+        let Self { next, places, shuffler, .. } = self;
+        let points = (*next..*next + count).map(|point| {
+            let place = point % places.len().max(1);
+            if let (0, Some(shuffler)) = (place, &mut *shuffler) {
+                shuffler.shuffle(places);
+            }
+            places.get(place).copied().unwrap_or(0)
+        });
+        points.collect()
     }
 
     /// Returns how many ticks a request of `count` points can span.
@@ -107,22 +130,23 @@ impl Rows {
     pub(super) fn take(&mut self, count: u32) -> Vec<Row<'_>> {
         let hosts = self.reporters.len().max(1);
         let (shape, first) = (self.shape, self.next);
-        let count = usize::try_from(count).unwrap_or(usize::MAX);
-        self.next = (first + count) % hosts;
+        let of_points = self.hosts(usize::try_from(count).unwrap_or(usize::MAX));
+        self.next = (first + of_points.len()) % hosts;
         // Values first: the rows borrow the tags.
-        let mut values: Vec<Vec<Value>> = Vec::with_capacity(count);
-        for number in 0..count {
-            let reporter = self.reporters.get_mut((first + number) % hosts);
+        let mut values: Vec<Vec<Value>> = Vec::with_capacity(of_points.len());
+        for host in &of_points {
+            let reporter = self.reporters.get_mut(*host);
             let walked = reporter.map(|reporter| reporter.walk.advance()).unwrap_or_default();
             values.push(walked.iter().map(|value| shape.value(*value)).collect());
         }
         let reporters = &self.reporters;
         values
             .into_iter()
+            .zip(of_points)
             .enumerate()
-            .map(|(number, values)| Row {
+            .map(|(number, (values, host))| Row {
                 tick: u32::try_from((first + number) / hosts).unwrap_or(u32::MAX),
-                tags: reporters.get((first + number) % hosts).map(|r| r.tags.as_slice()).unwrap_or_default(),
+                tags: reporters.get(host).map(|r| r.tags.as_slice()).unwrap_or_default(),
                 values,
             })
             .collect()
@@ -137,6 +161,8 @@ impl Shape {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -149,6 +175,22 @@ mod tests {
         let seen: Vec<_> = rows.take(2).into_iter().map(|row| (row.tags[0].clone(), row.tick)).collect();
         assert_eq!(seen, [("host_9".to_owned(), 0), ("host_3".to_owned(), 1)]);
         assert!(rows.ticks(5) > 1);
+    }
+
+    #[test]
+    fn in_random_order_each_host_reports_once_a_tick() {
+        let mut rows = Rows::new(Shape::Iot, 0..50, 42, 0).ordered(Order::Random, 42, 0);
+        let mut orders = BTreeSet::new();
+        let mut taken: Vec<String> = Vec::new();
+        // Requests end within ticks.
+        for count in [30, 70, 100, 99, 1] {
+            taken.extend(rows.take(count).iter().map(|row| row.tags[0].clone()));
+        }
+        for tick in taken.chunks(50) {
+            assert_eq!(tick.iter().collect::<BTreeSet<_>>().len(), 50);
+            orders.insert(tick);
+        }
+        assert_eq!(orders.len(), 6, "each tick has an order of its own");
     }
 
     #[test]

@@ -6,6 +6,10 @@
 use std::{
     collections::VecDeque,
     io::{self, Write as _},
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
 };
 
 use flate2::{Compression, write::GzEncoder};
@@ -46,13 +50,17 @@ pub(super) struct Request<'a> {
 }
 
 impl Source {
-    /// Prepares the requests of connection `worker` to the server `authority`; `start_ns` is the
-    /// time of the first point.
-    pub(super) fn new(options: &Options, authority: &str, start_ns: i64, worker: u32) -> io::Result<Self> {
-        let Options { kind, shape, batch, pool, seed, .. } = *options;
+    /// Prepares the requests of connection `worker` to the server `authority`; `clock` has the time
+    /// of the first point, and goes on where it is the clock of all connections.
+    pub(super) fn new(options: &Options, authority: &str, clock: &Arc<AtomicI64>, worker: u32) -> io::Result<Self> {
+        let Options { kind, shape, batch, pool, seed, order, .. } = *options;
+        let start_ns = clock.load(Ordering::Relaxed);
         let workers = if options.shared_hosts { 1 } else { options.workers };
         let hosts = own_hosts(options.hosts, workers, worker);
-        let mut bodies = Bodies::new(Recipe { kind, shape, batch, pool, seed, start_ns }, hosts, worker)?;
+        let mut bodies = Bodies::new(Recipe { kind, shape, batch, pool, seed, order, start_ns }, hosts, worker)?;
+        if options.one_clock {
+            bodies = bodies.with_clock(clock);
+        }
         let mut prepared = VecDeque::new();
         if options.encoding != Encoding::None {
             for _ in 0..options.prepare {
@@ -145,7 +153,7 @@ mod tests {
 
     fn source(arguments: &[&str]) -> Source {
         let options = Options::parse_from(["load"].iter().chain(arguments));
-        Source::new(&options, "localhost:1", 1_767_225_600_000_000_000, 0).unwrap()
+        Source::new(&options, "localhost:1", &Arc::new(AtomicI64::new(1_767_225_600_000_000_000)), 0).unwrap()
     }
 
     fn unpack(encoding: &str, body: &[u8]) -> Vec<u8> {

@@ -128,7 +128,7 @@ pub(crate) fn merged_file_bytes(limit: usize, columns: usize, wanted: u64) -> u6
 
 /// Returns what the series cache of each database may hold.
 pub(crate) fn series_cache_share(limit: usize) -> usize {
-    limit / 32
+    limit / 16
 }
 
 #[cfg(test)]

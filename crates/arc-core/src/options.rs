@@ -179,8 +179,9 @@ pub struct Options {
     /// bytes. Default: half of what the control group or the machine has; at least 16 MiB. With
     /// less, writes fail as busy and queries spill sooner. It limits the settings below to shares
     /// of it: `flush_bytes` to an eighth, `max_buffer_bytes` and what one write takes to a quarter,
-    /// `query_memory_bytes` to three eighths; compaction has the last eighth. Not counted: schemas,
-    /// series (about 200 bytes each), lists of data files, kept receipts, and the log's replay on
+    /// `query_memory_bytes` to three eighths; compaction has the last eighth. A sixteenth may
+    /// go to what finds the series of lines quickly, once there are some ten thousand. Not counted:
+    /// schemas, series (about 150 bytes each), lists of data files, kept receipts, and the log's replay on
     /// open.
     pub memory_bytes: usize,
     /// Memory that the whole process may come to hold, in bytes: what the budget above counts, what

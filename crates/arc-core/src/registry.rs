@@ -26,6 +26,7 @@ use hashbrown::HashSet;
 use crate::{
     ColumnTypes, Durability, Error, Result, SequenceNumber, Tombstone,
     buffer::{ChunkReader, SeriesIndex, TableBuffer, are_floats, live_rows},
+    memory::MemoryBudget,
     model::{Column, ColumnStatistics, DataFile, TableSchema},
     sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard},
     view::{BufferPart, TableView},
@@ -72,15 +73,16 @@ pub(crate) struct Registry {
     databases: RwLock<BTreeMap<Arc<str>, Arc<Database>>>,
     /// Drops that the manifest was not told of yet, in order.
     pending_drops: Mutex<Vec<Arc<PendingDrop>>>,
-    /// Most bytes of the series cache of each database, if there is a limit.
-    series_cache_bytes: Option<usize>,
+    /// Most bytes of the series cache of each database, and what they are counted in, if there is a
+    /// limit.
+    series_cache_bytes: Option<(usize, Arc<MemoryBudget>)>,
 }
 
 impl Registry {
     /// Limits the series cache of each database, of those that come later, too.
-    pub(crate) fn bound_series_caches(&mut self, bytes: usize) {
-        self.series_cache_bytes = Some(bytes);
-        self.databases().iter().for_each(|database| database.series_cache.write().bound(bytes));
+    pub(crate) fn bound_series_caches(&mut self, bytes: usize, memory: &Arc<MemoryBudget>) {
+        self.series_cache_bytes = Some((bytes, Arc::clone(memory)));
+        self.databases().iter().for_each(|database| database.series_cache.write().bound(bytes, memory));
     }
 
     pub(crate) fn database(&self, name: &str) -> Option<Arc<Database>> {
@@ -92,8 +94,8 @@ impl Registry {
     }
 
     pub(crate) fn add(&self, database: Arc<Database>) {
-        if let Some(bytes) = self.series_cache_bytes {
-            database.series_cache.write().bound(bytes);
+        if let Some((bytes, memory)) = &self.series_cache_bytes {
+            database.series_cache.write().bound(*bytes, memory);
         }
         self.databases.write().insert(Arc::clone(&database.name), database);
     }

@@ -119,6 +119,9 @@ impl FlushPart<'_> {
         if self.for_spans(&rows, slice)? {
             return Ok(());
         }
+        if self.runs.is_none() && self.times.len() == self.rows.len() {
+            return pieces(rows).try_for_each(|piece| take(&time_array(self.times.slice(piece.start, piece.len()))));
+        }
         if self.runs.is_none() {
             let times = Words::times(&self.source.chunks);
             return pieces(rows).try_for_each(|piece| take(&times.gather(&self.rows, piece)?));

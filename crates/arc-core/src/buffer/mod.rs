@@ -8,6 +8,7 @@ mod bits;
 mod by_time;
 mod chunk_rows;
 mod column;
+mod day_parts;
 mod dictionary_texts;
 mod gather;
 mod live;

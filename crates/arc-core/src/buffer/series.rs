@@ -83,6 +83,22 @@ impl SeriesIndex {
         series
     }
 
+    /// Returns the series with exactly these tags if it is known; `pairs` is for the moment.
+    pub(crate) fn find<'t>(
+        &self,
+        tags: impl Iterator<Item = (&'t str, &'t str)>,
+        pairs: &mut Vec<(u32, i32)>,
+    ) -> Option<SeriesId> {
+        pairs.clear();
+        for (key, value) in tags {
+            let (tag, values) = (0..).zip(&self.tags).find(|(_, tag)| tag.name() == key)?;
+            pairs.push((tag, values.find(value)?));
+        }
+        pairs.sort_unstable();
+        let hash = self.hasher.hash_one(pairs.as_slice());
+        self.known.find(hash, |id| pairs_of(&self.pairs, &self.ends, *id) == pairs).copied()
+    }
+
     fn tag(&mut self, name: &str) -> u32 {
         let found = self.tags.iter().position(|tag| tag.name() == name).unwrap_or_else(|| {
             self.tags.push(TagValues::new(name));
@@ -220,6 +236,12 @@ mod tests {
         let c = index.resolve([("host", "a")].into_iter()).unwrap();
         assert_eq!((a, b, c), (0, 0, 1));
         assert_eq!(index.ends.len(), 2);
+        let find = |tags: &[(&str, &str)]| index.find(tags.iter().copied(), &mut Vec::new());
+        assert_eq!(find(&[("zone", "x"), ("host", "a")]), Some(0));
+        assert_eq!(find(&[("host", "a")]), Some(1));
+        for unknown in [&[][..], &[("zone", "x")], &[("host", "x")], &[("rack", "a")]] {
+            assert_eq!(find(unknown), None, "{unknown:?}");
+        }
     }
 
     #[test]

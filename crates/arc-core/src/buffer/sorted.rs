@@ -5,18 +5,13 @@
 //! columns are gathered one after the other while a file is written (`gather`), so that no second
 //! copy of the buffer exists. A row that arrived on time is newer than all rows of its series
 //! before it, so a stable counting sort by series leaves times in order, and only series with late
-//! rows are sorted by time.
+//! rows are sorted by time (`day_parts`).
 
 use std::sync::{Arc, OnceLock};
 
-use arrow::{
-    array::Array,
-    datatypes::{Field, Schema, SchemaRef},
-};
-use hashbrown::HashMap;
-
 use super::{
     by_time::by_time,
+    day_parts::{DayPart, DayParts},
     order::{RowOrder, Spans},
     rows::Chunk,
     series::{SeriesId, SeriesIndex},
@@ -27,6 +22,11 @@ use crate::{
     Error, Result,
     model::{Column, ColumnKind, PartitionDay, TIME_COLUMN, TableSchema, time_type},
     sync::RwLock,
+};
+use arrow::{
+    array::Array,
+    buffer::ScalarBuffer,
+    datatypes::{Field, Schema, SchemaRef},
 };
 
 /// A row: which chunk, which row in it.
@@ -45,6 +45,8 @@ pub(crate) struct FlushPart<'a> {
     pub(super) source: Arc<GatherSource<'a>>,
     /// Rows of equal primary key stand together, the later version after the earlier.
     pub(super) rows: RowOrder,
+    /// Their times, where rows are in the order of series.
+    pub(super) times: ScalarBuffer<i64>,
     /// Where each row of the file starts in `rows`; `None` where no primary key repeats.
     pub(super) runs: Option<Vec<usize>>,
     /// Made when the first column is gathered, if it is wanted.
@@ -82,55 +84,49 @@ pub(crate) fn split<'a>(
     let sorted_by: Vec<String> = tags.chain([TIME_COLUMN.to_owned()]).collect();
     let keys = columns.iter().map(|_| OnceLock::new()).collect();
     let source = GatherSource { chunks, main_chunks: frozen.main.len(), series, columns, keys };
-    let (order, runs) = if table.has_primary_key {
+    let (order, times, runs) = if table.has_primary_key {
         let in_order = series.read().in_order(table.tags().map(|tag| tag.name.as_ref()));
-        let (rows, runs) = source.by_series_and_time(&in_order)?;
-        (RowOrder::Rows(rows), runs)
+        let (rows, times, runs) = source.by_series_and_time(&in_order)?;
+        (RowOrder::Rows(rows), times, runs)
     } else {
-        (by_time(&source.chunks), Vec::new())
+        (by_time(&source.chunks), Vec::new(), Vec::new())
     };
-    let (has_late, may_repeat) = (!frozen.late.is_empty(), table.has_primary_key && !frozen.late.is_empty());
     let source = Arc::new(source);
-    let part = |day, late, rows, series_runs| FlushPart {
+    let part = |day, late, (rows, times), series_runs| FlushPart {
         day,
         late,
         schema: Arc::clone(&schema),
         sorted_by: sorted_by.clone(),
         source: Arc::clone(&source),
         rows,
+        times: ScalarBuffer::from(times),
         runs: None,
         spans: OnceLock::new(),
         series_runs,
     };
     // Nearly always: no row is looked at.
-    if let (Some(day), false) = (source.single_day(), has_late) {
-        return Ok(vec![part(day, false, order, OnceLock::from(runs))]);
+    if let (Some(day), true) = (source.single_day(), frozen.late.is_empty()) {
+        return Ok(vec![part(day, false, (order, times), OnceLock::from(runs))]);
     }
-    let same = |a: &ChunkRow, b: &ChunkRow| {
-        may_repeat && source.series(*a) == source.series(*b) && source.time(*a) == source.time(*b)
+    let mut parts = DayParts::new(&source, frozen.newest_before, order.len());
+    match &order {
+        RowOrder::Rows(rows) if table.has_primary_key => {
+            let mut start = 0;
+            for (series, count) in &runs {
+                let range = start..start + *count as usize;
+                start = range.end;
+                let (rows, times) = (rows.get(range.clone()), times.get(range));
+                parts.push_series(*series, rows.unwrap_or_default(), times.unwrap_or_default());
+            }
+        }
+        order => parts.push_rows(&order.positions(0..order.len())),
+    }
+    let finished = |found: DayPart| {
+        let series_runs = if table.has_primary_key { OnceLock::from(found.series_runs) } else { OnceLock::new() };
+        let part = part(found.day, found.late, (RowOrder::Rows(found.rows), found.times), series_runs);
+        FlushPart { runs: found.runs, ..part }
     };
-    let mut parts: Vec<FlushPart<'_>> = Vec::new();
-    // Rows come by series, and may be of a million days: none of the parts is looked for.
-    let mut by_day: HashMap<(PartitionDay, bool), usize> = HashMap::new();
-    let mut last = 0;
-    for rows in order.positions(0..order.len()).chunk_by(same) {
-        let Some(first) = rows.first() else { continue };
-        let time = source.time(*first);
-        let on_time = rows.iter().any(|row| source.is_main(*row)) || time > frozen.newest_before;
-        let day = PartitionDay::from_time_ns(time);
-        let is_its = |part: &FlushPart<'_>| part.day == day && part.late != on_time;
-        if !parts.get(last).is_some_and(is_its) {
-            last = *by_day.entry((day, !on_time)).or_insert_with(|| {
-                parts.push(part(day, !on_time, RowOrder::Rows(Vec::new()), OnceLock::new()));
-                parts.len() - 1
-            });
-        }
-        if let Some(part) = parts.get_mut(last) {
-            part.push(rows);
-        }
-    }
-    parts.sort_by_key(|part| (part.day, part.late));
-    Ok(parts)
+    Ok(parts.finish().into_iter().map(finished).collect())
 }
 
 /// Columns with any value, tags first. A column that is null all over is left out: readers fill it
@@ -156,7 +152,7 @@ impl GatherSource<'_> {
     }
 
     /// Returns whether a row came on time.
-    fn is_main(&self, (chunk, _): ChunkRow) -> bool {
+    pub(super) fn is_main(&self, (chunk, _): ChunkRow) -> bool {
         (chunk as usize) < self.main_chunks
     }
 
@@ -169,8 +165,10 @@ impl GatherSource<'_> {
     }
 
     /// Sorts by counting: how many rows a series has says where those of the next one begin.
-    /// Returns the rows, and the series that have any.
-    fn by_series_and_time(&self, in_order: &[SeriesId]) -> Result<(Vec<ChunkRow>, Vec<SeriesRun>)> {
+    /// Returns the rows, of each series those that came late after the others; their times, for a
+    /// chunk is read from its start to its end here, and all over later; and the series that have
+    /// any.
+    fn by_series_and_time(&self, in_order: &[SeriesId]) -> Result<(Vec<ChunkRow>, Vec<i64>, Vec<SeriesRun>)> {
         let last = in_order.len().saturating_sub(1);
         let mut next = vec![0_u32; last + 1];
         for series in self.chunks.iter().flat_map(|chunk| chunk.series.iter()) {
@@ -189,33 +187,18 @@ impl GatherSource<'_> {
         if count as usize != rows {
             return Err(Error::internal(format!("{rows} rows to flush, of which {count} have a series")));
         }
-        let mut order = vec![(0, 0); rows];
+        let (mut order, mut times) = (vec![(0, 0); rows], vec![0; rows]);
         for (chunk, rows) in (0..).zip(&self.chunks) {
-            for (row, series) in (0..).zip(rows.series.iter()) {
+            for (row, (series, time)) in (0..).zip(rows.series.iter().zip(rows.time.iter())) {
                 if let Some(next) = next.get_mut((*series as usize).min(last)) {
-                    if let Some(slot) = order.get_mut(*next as usize) {
-                        *slot = (chunk, row);
+                    if let (Some(slot), Some(of)) = (order.get_mut(*next as usize), times.get_mut(*next as usize)) {
+                        (*slot, *of) = ((chunk, row), *time);
                     }
                     *next += 1;
                 }
             }
         }
-        if self.chunks.len() > self.main_chunks {
-            self.sort_late(&mut order, &runs);
-        }
-        Ok((order, runs))
-    }
-
-    /// Sorts by time where a series has late rows, which stand after those that came on time.
-    fn sort_late(&self, order: &mut [ChunkRow], runs: &[SeriesRun]) {
-        let mut rest = order;
-        for (_, count) in runs {
-            let Some((rows, others)) = rest.split_at_mut_checked(*count as usize) else { return };
-            if rows.last().is_some_and(|row| !self.is_main(*row)) {
-                rows.sort_by_key(|row| self.time(*row));
-            }
-            rest = others;
-        }
+        Ok((order, times, runs))
     }
 }
 
@@ -223,17 +206,6 @@ impl FlushPart<'_> {
     /// Returns how many rows were written that are in it, each version counted.
     pub(crate) fn versions_count(&self) -> usize {
         self.rows.len()
-    }
-
-    fn push(&mut self, versions: &[ChunkRow]) {
-        let RowOrder::Rows(rows) = &mut self.rows else { return };
-        if versions.len() > 1 && self.runs.is_none() {
-            self.runs = Some((0..rows.len()).collect());
-        }
-        if let Some(runs) = &mut self.runs {
-            runs.push(rows.len());
-        }
-        rows.extend_from_slice(versions);
     }
 }
 

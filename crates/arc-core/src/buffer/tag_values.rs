@@ -76,6 +76,12 @@ impl TagValues {
         Ok(code)
     }
 
+    /// Returns the code of a value, if it has one.
+    pub(super) fn find(&self, value: &str) -> Option<i32> {
+        let is_its = |code: &i32| text_of(&self.texts, &self.offsets, *code) == value;
+        self.codes.find(self.hasher.hash_one(value), is_its).copied()
+    }
+
     /// Gives a series, which is newer than all that have the tag, its value.
     pub(super) fn assign(&mut self, series: SeriesId, code: i32) {
         self.by_series.resize(series as usize, NULL);

@@ -108,11 +108,11 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
     history::begin(&mut manifest, &options, now_ns)?;
     let kept = history::kept_log(&options, &manifest);
     let mut registry = registry_of(manifest.state());
-    registry.bound_series_caches(series_cache_share(options.memory_bytes));
+    let memory = Arc::new(MemoryBudget::new(options.memory_bytes, options.max_resident_bytes));
+    registry.bound_series_caches(series_cache_share(options.memory_bytes), &memory);
     let registry = Arc::new(registry);
     let counters = Counters::default();
     let keys = IdempotencyKeys::new(options.idempotency_keys, options.idempotency_window, manifest.state());
-    let memory = MemoryBudget::new(options.memory_bytes, options.max_resident_bytes);
     let flushed = manifest.state().flushed;
     let wal_dir = root.join(WAL_DIR);
     let wal_options = WalOptions { segment_bytes: options.wal_segment_bytes, random: Arc::clone(random), kept };
@@ -133,7 +133,7 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
         decode_pool: DecodePool::new(),
         encoders: Encoders::default(),
         keys: Arc::new(keys),
-        memory: Arc::new(memory),
+        memory,
         acknowledged: Acknowledged::open(&vfs, &wal_dir, wal.last_seq()),
         wal: Mutex::new(wal),
         manifest: Mutex::new(manifest),

@@ -75,6 +75,8 @@ struct LpDecoder<'a, 'c> {
     line: Line<'a>,
     /// Series that are not in the cache, with their tables, by the keys of good lines.
     new_series: tags::NewSeries<'a>,
+    /// Tags of a line as the series of its table know them, for the moment.
+    tag_codes: Vec<(u32, i32)>,
     /// Points so far that had no timestamp.
     untimed: i64,
     skip: &'c [u64],
@@ -98,6 +100,7 @@ impl<'a, 'c> LpDecoder<'a, 'c> {
             unescaped: Vec::new(),
             line: Line::default(),
             new_series: HashMap::default(),
+            tag_codes: Vec::new(),
             untimed: 0,
             skip: context.skip,
             row_format: RowFormat::default(),

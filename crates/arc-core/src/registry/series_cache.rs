@@ -3,19 +3,40 @@
 //! Owns the keys and how they are found. Never parses one, never decides what a key means: a series
 //! that was resolved from its tags is put here, so that the next line of the same bytes need not be
 //! split.
+//!
+//! A full cache takes only some of what it lacks. Agents send their series in the same order again
+//! and again: if each new one took the place of an old one, a cache that is a little too small for
+//! all would have forgotten each series just before it comes again. So the cache goes round over its
+//! regions at the pace at which series are missed, and gives one up where none of its series came
+//! since the last time, or where it has passed over many.
 
-use std::{hash::BuildHasher, sync::Arc};
+mod region;
+
+use std::{array, hash::BuildHasher, sync::Arc};
 
 use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashTable};
 
 use super::Table;
-use crate::buffer::SeriesId;
+use crate::{buffer::SeriesId, memory::MemoryBudget};
+use region::Region;
 
-/// Number of entries, and bytes of their keys, at which the cache starts anew; a series costs about
-/// its key and 24 bytes.
-const MAX_CACHED_SERIES: usize = 1 << 21;
-const MAX_KEY_BYTES: usize = 1 << 30;
+/// Series of a region, and how many there are of them at least in a cache that is full.
+const REGION_SERIES: usize = 1 << SLOT_BITS;
+const SLOT_BITS: u32 = 15;
+const MIN_REGIONS: usize = 16;
+const MAX_REGIONS: usize = 1 << (u32::BITS - SLOT_BITS);
+const MAX_REGION_BYTES: usize = 64 << 20;
+
+/// Times that a full cache misses a series, for each series of a region, before it looks at the
+/// next region.
+const MISSES: usize = 2;
+/// Regions that it leaves as they are one after the other.
+const MAX_PASSED: usize = 15;
+
+/// Tables of hashes, so that none of them takes long to grow.
+const INDEXES: usize = 1 << INDEX_BITS;
+const INDEX_BITS: u32 = 6;
 
 /// Series that do not fit into the caches of a core together with all else.
 const LARGE_CACHE: usize = 1 << 14;
@@ -23,32 +44,53 @@ const LARGE_CACHE: usize = 1 << 14;
 /// Finds (table, series) by the raw bytes that name them in line protocol, so that known tags are
 /// not parsed again.
 ///
-/// Only primary-key tables are in it, for only they have series.
+/// Only primary-key tables are in it, for only they have series. An entry is known by its region
+/// and its slot there, in one number: those that came one after the other mostly have numbers that
+/// follow each other.
 #[derive(Debug)]
 pub(crate) struct SeriesCache {
-    by_key: HashTable<u32>,
-    entries: Vec<CachedSeries>,
-    keys: Vec<u8>,
+    by_key: [HashTable<u32>; INDEXES],
+    regions: Vec<Region>,
+    len: usize,
+    /// Bytes of the regions that are full.
+    full_bytes: usize,
+    sweep: Sweep,
     /// Rows of requests that are under way say their tables by their slots here.
     tables: Arc<Vec<Arc<Table>>>,
     /// Slots of tables, by their addresses.
     slots: HashMap<usize, u32, FixedState>,
     hasher: FixedState,
     max_bytes: usize,
+    /// Full regions are counted in it.
+    memory: Option<Arc<MemoryBudget>>,
     /// How many tables of the database had been dropped when it was empty last.
     drops: u64,
+}
+
+/// Which region takes new series, and which may be next.
+#[derive(Debug, Default)]
+struct Sweep {
+    open: usize,
+    hand: usize,
+    /// Series that were not taken since the hand moved.
+    missed: usize,
+    /// Regions that were left as they are since one was given up.
+    passed: usize,
 }
 
 impl Default for SeriesCache {
     fn default() -> Self {
         Self {
-            by_key: HashTable::new(),
-            entries: Vec::new(),
-            keys: Vec::new(),
+            by_key: array::from_fn(|_| HashTable::new()),
+            regions: Vec::new(),
+            len: 0,
+            full_bytes: 0,
+            sweep: Sweep::default(),
             tables: Arc::default(),
             slots: HashMap::default(),
             hasher: FixedState::default(),
             max_bytes: usize::MAX,
+            memory: None,
             drops: 0,
         }
     }
@@ -65,25 +107,16 @@ pub(crate) struct FoundSeries<'c> {
     pub(crate) next: usize,
 }
 
-/// One of maybe a million: four of them share a cache line.
-#[derive(Debug)]
-struct CachedSeries {
-    /// Where its key ends, which begins where that of the entry before it does.
-    end: u32,
-    hash: u32,
-    table: u32,
-    series: SeriesId,
-}
-
 impl SeriesCache {
-    /// Has it start anew once it takes `max_bytes`; at [`MAX_CACHED_SERIES`] it does in any case.
-    pub(crate) fn bound(&mut self, max_bytes: usize) {
+    /// Has it take `max_bytes` at most, and count what it takes in a budget.
+    pub(crate) fn bound(&mut self, max_bytes: usize, memory: &Arc<MemoryBudget>) {
         self.max_bytes = max_bytes;
+        self.memory = Some(Arc::clone(memory));
     }
 
     /// Forgets everything; `drops` tables of the database were dropped before.
     pub(crate) fn clear(&mut self, drops: u64) {
-        *self = Self { max_bytes: self.max_bytes, drops, ..Self::default() };
+        *self = Self { max_bytes: self.max_bytes, memory: self.memory.take(), drops, ..Self::default() };
     }
 
     /// Returns how many tables of the database had been dropped when it was empty last.
@@ -91,32 +124,36 @@ impl SeriesCache {
         self.drops
     }
 
-    fn is_full(&self) -> bool {
-        let entries = self.entries.len() * (size_of::<CachedSeries>() + size_of::<u32>() + 1);
-        self.entries.len() >= MAX_CACHED_SERIES
-            || self.keys.len() >= MAX_KEY_BYTES
-            || entries + self.keys.len() >= self.max_bytes
+    #[inline(always)]
+    fn region(&self, at: usize) -> Option<(&Region, usize)> {
+        Some((self.regions.get(at >> SLOT_BITS)?, at % REGION_SERIES))
     }
 
     /// Returns the key of an entry; that of none is empty, which no line has.
     #[inline(always)]
     fn key(&self, at: usize) -> &[u8] {
-        let end = |at: usize| self.entries.get(at).map(|entry| entry.end as usize);
-        let start = at.checked_sub(1).map_or(Some(0), end);
-        start.zip(end(at)).and_then(|(start, end)| self.keys.get(start..end)).unwrap_or_default()
+        self.region(at).map(|(region, slot)| region.key(slot)).unwrap_or_default()
     }
 
     /// Returns the series of `key`, looking at the entry `guess` first. Agents send their series in
     /// the same order again and again, which is the order in which they came here first.
     #[inline(always)]
     pub(crate) fn get(&self, key: &[u8], guess: usize) -> Option<FoundSeries<'_>> {
-        self.at(guess, key).or_else(|| self.at(self.find(key)?, key))
+        self.at(guess, key).or_else(|| self.find(key))
     }
 
     /// Returns the series of `key` if it is entry `at`.
     #[inline(always)]
     pub(crate) fn at(&self, at: usize, key: &[u8]) -> Option<FoundSeries<'_>> {
-        let entry = self.entries.get(at).filter(|_| self.key(at) == key)?;
+        if self.key(at) == key { self.entry(at) } else { None }
+    }
+
+    /// Returns what an entry stands for.
+    #[inline(always)]
+    fn entry(&self, at: usize) -> Option<FoundSeries<'_>> {
+        let (region, slot) = self.region(at)?;
+        let entry = region.get(slot)?;
+        region.note_use();
         let slot = entry.table as usize;
         Some(FoundSeries { table: self.tables.get(slot)?, slot, series: entry.series, next: at + 1 })
     }
@@ -129,10 +166,7 @@ impl SeriesCache {
     /// once.
     pub(crate) fn likely<const N: usize>(&self, keys: &[&[u8]; N]) -> [usize; N] {
         let hashes = keys.map(|key| self.hash(key));
-        let likely = hashes.map(|hash| {
-            let same = |at: &u32| self.entries.get(*at as usize).is_some_and(|entry| entry.hash == hash);
-            self.by_key.find(spread(hash), same).map_or(usize::MAX, |at| *at as usize)
-        });
+        let likely = hashes.map(|hash| self.with_hash(hash, |_| true).unwrap_or(usize::MAX));
         // Nothing needs the bytes now, but they are on their way: those of the key, and of the next
         // one, which is looked at first.
         let bytes = likely.map(|at| (self.key(at).first().copied(), self.key(at.saturating_add(1)).last().copied()));
@@ -142,7 +176,7 @@ impl SeriesCache {
 
     /// Returns whether there are so many series that looking for one waits for memory.
     pub(crate) fn is_large(&self) -> bool {
-        self.entries.len() >= LARGE_CACHE
+        self.len >= LARGE_CACHE
     }
 
     /// Returns the table at a slot.
@@ -167,8 +201,22 @@ impl SeriesCache {
     }
 
     #[inline(never)]
-    fn find(&self, key: &[u8]) -> Option<usize> {
-        self.by_key.find(spread(self.hash(key)), |at| self.key(*at as usize) == key).map(|at| *at as usize)
+    fn find(&self, key: &[u8]) -> Option<FoundSeries<'_>> {
+        self.entry(self.with_hash(self.hash(key), |at| self.key(at) == key)?)
+    }
+
+    /// Returns the entry that has a hash, and is the one.
+    #[inline(always)]
+    fn with_hash(&self, hash: u32, is_it: impl Fn(usize) -> bool) -> Option<usize> {
+        let has_hash = |at: usize| {
+            let entry = self.region(at).and_then(|(region, slot)| region.get(slot));
+            entry.is_some_and(|entry| entry.hash == hash)
+        };
+        let found = self.by_key.get(index_of(hash))?.find(spread(hash), |at| {
+            let at = *at as usize;
+            has_hash(at) && is_it(at)
+        })?;
+        Some(*found as usize)
     }
 
     fn hash(&self, key: &[u8]) -> u32 {
@@ -180,88 +228,96 @@ impl SeriesCache {
     pub(crate) fn insert(&mut self, key: &[u8], table: &Arc<Table>, series: SeriesId) {
         // The cache is emptied after a drop has marked its table: what comes later must not bring
         // the table back.
-        if table.is_dropped() || self.find(key).is_some() {
+        if table.is_dropped() || !self.has_room() || self.find(key).is_some() {
             return;
         }
-        if self.is_full() {
-            self.clear(self.drops);
-        }
-        let (Ok(id), Ok(new)) = (u32::try_from(self.entries.len()), u32::try_from(self.tables.len())) else { return };
+        let Ok(new) = u32::try_from(self.tables.len()) else { return };
         let table = *self.slots.entry(Arc::as_ptr(table) as usize).or_insert_with(|| {
             Arc::make_mut(&mut self.tables).push(Arc::clone(table));
             new
         });
-        let hash = self.hash(key);
-        self.keys.extend_from_slice(key);
-        // A key is shorter than a request, so that the bound of keys leaves room for one more.
-        let end = u32::try_from(self.keys.len()).unwrap_or(u32::MAX);
-        self.entries.push(CachedSeries { end, hash, table, series });
-        let entries = &self.entries;
-        let hash_of = |at: &u32| entries.get(*at as usize).map_or(0, |entry| spread(entry.hash));
-        self.by_key.insert_unique(spread(hash), id, hash_of);
+        let (hash, open) = (self.hash(key), self.sweep.open);
+        let Some(region) = self.regions.get_mut(open) else { return };
+        let Ok(at) = u32::try_from(open << SLOT_BITS | region.len()) else { return };
+        if region.push(key, (hash, table, series)) {
+            self.len += 1;
+            self.index(hash, at);
+        }
+    }
+
+    fn index(&mut self, hash: u32, at: u32) {
+        let Self { by_key, regions, .. } = self;
+        let hash_of = |at: &u32| {
+            let region = regions.get(*at as usize >> SLOT_BITS);
+            region.and_then(|region| region.get(*at as usize % REGION_SERIES)).map_or(0, |entry| spread(entry.hash))
+        };
+        if let Some(index) = by_key.get_mut(index_of(hash)) {
+            index.insert_unique(spread(hash), at, hash_of);
+        }
+    }
+
+    /// Returns whether one more series is taken, and makes room for it where it is time to.
+    fn has_room(&mut self) -> bool {
+        let most = (self.max_bytes / MIN_REGIONS).min(MAX_REGION_BYTES);
+        if let Some(open) = self.regions.get_mut(self.sweep.open) {
+            if open.len() < REGION_SERIES && open.bytes() < most {
+                return true;
+            }
+            self.full_bytes += open.close(self.memory.as_ref());
+        }
+        let is_within = |memory: &Arc<MemoryBudget>| memory.used().saturating_add(most) <= memory.limit();
+        let grows = self.full_bytes.saturating_add(most) <= self.max_bytes && self.regions.len() < MAX_REGIONS;
+        if self.regions.is_empty() || (grows && self.memory.as_ref().is_none_or(is_within)) {
+            self.sweep.open = self.regions.len();
+            self.regions.push(Region::default());
+            return true;
+        }
+        self.turn()
+    }
+
+    /// Returns whether a region was given up for a series that is missed.
+    fn turn(&mut self) -> bool {
+        let Sweep { open, hand, missed, passed } = &mut self.sweep;
+        *missed += 1;
+        if *missed < self.regions.get(*open).map_or(0, Region::len) * MISSES {
+            return false;
+        }
+        (*missed, *hand) = (0, (*hand + 1) % self.regions.len().max(1));
+        let is_used = self.regions.get_mut(*hand).is_some_and(Region::take_use);
+        if is_used && *passed < MAX_PASSED {
+            *passed += 1;
+            return false;
+        }
+        (*passed, *open) = (0, *hand);
+        self.forget(self.sweep.open);
+        true
+    }
+
+    /// Empties a region.
+    fn forget(&mut self, number: usize) {
+        let Self { by_key, regions, len, full_bytes, .. } = self;
+        let Some(region) = regions.get_mut(number) else { return };
+        for (slot, entry) in region.entries().iter().enumerate() {
+            let Some(index) = by_key.get_mut(index_of(entry.hash)) else { continue };
+            let at = number << SLOT_BITS | slot;
+            if let Ok(found) = index.find_entry(spread(entry.hash), |found| *found as usize == at) {
+                found.remove();
+            }
+        }
+        *len -= region.len();
+        *full_bytes -= region.clear();
     }
 }
 
 /// The table takes the place of an entry from the low bits of a hash, and what it compares first
 /// from the high ones.
 fn spread(hash: u32) -> u64 {
-    u64::from(hash) << 32 | u64::from(hash)
+    u64::from(hash).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+fn index_of(hash: u32) -> usize {
+    (hash >> (u32::BITS - INDEX_BITS)) as usize
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::TableSchema;
-
-    #[test]
-    fn a_full_cache_starts_anew() {
-        let schema =
-            TableSchema { database: "d".into(), table: "t".into(), has_primary_key: true, columns: Vec::new() };
-        let table = Arc::new(Table::new(schema));
-        let mut cache = SeriesCache::default();
-        cache.bound(1_000);
-        for i in 0..100u32 {
-            cache.insert(format!("t,host={i}").as_bytes(), &table, i);
-            assert!(cache.get(format!("t,host={i}").as_bytes(), 0).is_some(), "{i}");
-        }
-        assert!(cache.entries.len() < 40 && cache.get(b"t,host=0", 0).is_none());
-    }
-
-    #[test]
-    fn cached_series_are_found_by_their_exact_bytes() {
-        let schema =
-            TableSchema { database: "d".into(), table: "t".into(), has_primary_key: true, columns: Vec::new() };
-        let table = Arc::new(Table::new(schema));
-        let mut cache = SeriesCache::default();
-        for i in 0..1000u32 {
-            cache.insert(format!("t,host={i}").as_bytes(), &table, i);
-        }
-        cache.insert(b"t,host=5", &table, 9999);
-        for guess in [0, 5, 6, 1000, usize::MAX] {
-            let found = |key: &[u8]| cache.get(key, guess).map(|found| (found.series, found.next));
-            assert_eq!(found(b"t,host=5"), Some((5, 6)));
-            assert_eq!(found(b"t,host=999"), Some((999, 1000)));
-            assert_eq!(found(b"t,host=1000"), None);
-            assert_eq!(found(b""), None);
-        }
-    }
-    #[test]
-    fn keys_are_found_together_as_they_are_one_by_one() {
-        let schema =
-            TableSchema { database: "d".into(), table: "t".into(), has_primary_key: true, columns: Vec::new() };
-        let table = Arc::new(Table::new(schema));
-        let mut cache = SeriesCache::default();
-        assert_eq!(cache.likely(&[b"t,host=1".as_slice(), b""]), [usize::MAX; 2]);
-        let keys: Vec<String> = (0..LARGE_CACHE).map(|i| format!("t,host={i}")).collect();
-        for (at, key) in (0..).zip(&keys) {
-            assert!(!cache.is_large());
-            cache.insert(key.as_bytes(), &table, at);
-        }
-        assert!(cache.is_large());
-        for (at, key) in keys.iter().enumerate() {
-            let found = cache.likely(&[b"t,host=x", key.as_bytes(), b""]);
-            assert_eq!(found, [usize::MAX, at, usize::MAX]);
-            assert!(cache.at(at, key.as_bytes()).is_some() && cache.at(at + 1, key.as_bytes()).is_none());
-        }
-    }
-}
+mod tests;

@@ -46,7 +46,7 @@ impl Version {
     /// Returns the tables as the manifest has them.
     pub(super) fn of(state: &ManifestState, memory: &Arc<MemoryBudget>, memory_bytes: usize) -> Self {
         let mut registry = registry_of(state);
-        registry.bound_series_caches(series_cache_share(memory_bytes));
+        registry.bound_series_caches(series_cache_share(memory_bytes), memory);
         Self::with(registry, Arc::clone(memory))
     }
 

@@ -12,6 +12,10 @@ const DIRECT: u32 = 1 << 16;
 pub(super) struct Numbering {
     /// By number: the round in which it came last, and its rank then.
     direct: Vec<(u32, u32)>,
+    /// Larger ones and their ranks, for as long as they ascend: as they do where series come in the
+    /// order in which they came first.
+    ascending: Vec<(u32, u32)>,
+    /// The rest.
     others: HashMap<u32, u32, FixedState>,
     round: u32,
     numbers: Vec<u32>,
@@ -21,6 +25,7 @@ impl Numbering {
     /// Forgets the numbers that came.
     pub(super) fn clear(&mut self) {
         self.numbers.clear();
+        self.ascending.clear();
         self.others.clear();
         self.round = self.round.wrapping_add(1);
         if self.round == 0 {
@@ -48,6 +53,14 @@ impl Numbering {
         // There are no more ranks than numbers.
         let next = u32::try_from(self.numbers.len()).unwrap_or(u32::MAX);
         if number >= DIRECT {
+            if self.others.is_empty() && self.ascending.last().is_none_or(|(last, _)| *last < number) {
+                self.ascending.push((number, next));
+                self.numbers.push(number);
+                return next;
+            }
+            if let Ok(at) = self.ascending.binary_search_by_key(&number, |(number, _)| *number) {
+                return self.ascending.get(at).map_or(next, |(_, rank)| *rank);
+            }
             let rank = *self.others.entry(number).or_insert(next);
             if rank == next {
                 self.numbers.push(number);
@@ -80,6 +93,11 @@ mod tests {
                 let numbers = [7, DIRECT, 7, 0, u32::MAX, DIRECT - 1, DIRECT, 0];
                 assert_eq!(numbers.map(|number| ranks.of(number)), [0, 1, 0, 2, 3, 4, 1, 2], "{start}");
                 assert_eq!(ranks.numbers(), [7, DIRECT, 0, u32::MAX, DIRECT - 1]);
+                ranks.clear();
+                let (a, b, c, d) = (DIRECT + 1, DIRECT + 5, DIRECT + 9, DIRECT + 7);
+                let numbers = [a, b, 3, c, b, d, a, d, DIRECT, c, u32::MAX, d, u32::MAX];
+                assert_eq!(numbers.map(|number| ranks.of(number)), [0, 1, 2, 3, 1, 4, 0, 4, 5, 3, 6, 4, 6], "{start}");
+                assert_eq!(ranks.numbers(), [a, b, 3, c, d, DIRECT, u32::MAX]);
             }
         }
     }

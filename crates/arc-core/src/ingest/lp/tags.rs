@@ -68,8 +68,13 @@ impl LpDecoder<'_, '_> {
         if !has_primary_key {
             return Ok(None);
         }
-        let tags = self.line.tags.iter().map(|(key, value)| (key.as_ref(), value.as_ref()));
-        let series = table.table.series.write().resolve(tags).map_err(|e| e.to_string())?;
+        let tags = || self.line.tags.iter().map(|(key, value)| (key.as_ref(), value.as_ref()));
+        // Where the cache has forgotten it no thread waits for another.
+        let known = table.table.series.read().find(tags(), &mut self.tag_codes);
+        let series = match known {
+            Some(series) => series,
+            None => table.table.series.write().resolve(tags()).map_err(|e| e.to_string())?,
+        };
         self.new_series.insert(self.line.key, (self.line.table, series));
         Ok(Some(series))
     }

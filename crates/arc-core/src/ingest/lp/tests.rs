@@ -18,6 +18,7 @@ use crate::{
     ColumnTypes, LineDecoder, OnConflict, SequenceNumber,
     buffer::ChunkReader,
     ingest::{TypePolicy, staged::Rejections},
+    memory::MemoryBudget,
     model::{ColumnKind, TableSchema},
     registry::{Database, Layout, Table},
 };
@@ -539,5 +540,28 @@ proptest! {
         slow.0.sort();
         prop_assert_eq!(fast.1, slow.1);
         prop_assert_eq!(fast.0, slow.0);
+    }
+}
+
+proptest! {
+    /// With a cache that keeps next to nothing, and whatever the order of series, requests come to the
+    /// same rows.
+    #[test]
+    fn rows_are_the_same_with_a_cache_that_forgets(
+        requests in prop::collection::vec(prop::collection::vec((0..60_u32, 0..3_u32), 1..80), 1..8),
+        max_bytes in 1..2_000_usize,
+    ) {
+        let (small, all) = (database(), database());
+        small.series_cache.write().bound(max_bytes, &Arc::new(MemoryBudget::new(1 << 30, 0)));
+        let mut time = 0;
+        for request in requests {
+            let mut line = |(host, zone): &(u32, u32)| {
+                time += 1;
+                format!("m,host=h{host},zone={zone} x={time} {time}\n")
+            };
+            let body: String = request.iter().map(&mut line).collect();
+            let [of_small, of_all] = [&small, &all].map(|db| write(db, &body, None, &[]));
+            prop_assert_eq!(shown(of_small, "m"), shown(of_all, "m"));
+        }
     }
 }
