@@ -4,8 +4,8 @@ use arrow::{
     array::{Array, ArrayRef, AsArray, StringArray},
     compute::{max, max_boolean, max_string, min, min_boolean, min_string},
     datatypes::{
-        ArrowNumericType, DataType, Float32Type, Float64Type, Int32Type, Int64Type, TimeUnit, TimestampNanosecondType,
-        UInt64Type,
+        ArrowNumericType, DataType, Date32Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+        TimeUnit, TimestampNanosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
     },
 };
 
@@ -30,6 +30,9 @@ enum ColumnBounds {
     Integer(Option<(i64, i64)>),
     Timestamp(Option<(i64, i64)>),
     Unsigned(Option<(u64, u64)>),
+    /// Of narrower integers, or days.
+    Narrow(fn(&ArrayRef) -> Option<(i64, i64)>, Option<(i64, i64)>),
+    NarrowUnsigned(fn(&ArrayRef) -> Option<(u64, u64)>, Option<(u64, u64)>),
     Float(Option<(f64, f64)>),
     Boolean(Option<(bool, bool)>),
     Text(Option<(String, String)>),
@@ -46,6 +49,13 @@ impl StatisticsBuilder {
             DataType::Int64 => ColumnBounds::Integer(None),
             DataType::Timestamp(TimeUnit::Nanosecond, _) => ColumnBounds::Timestamp(None),
             DataType::UInt64 => ColumnBounds::Unsigned(None),
+            DataType::Int8 => ColumnBounds::Narrow(narrow_bounds::<Int8Type, _>, None),
+            DataType::Int16 => ColumnBounds::Narrow(narrow_bounds::<Int16Type, _>, None),
+            DataType::Int32 => ColumnBounds::Narrow(narrow_bounds::<Int32Type, _>, None),
+            DataType::Date32 => ColumnBounds::Narrow(narrow_bounds::<Date32Type, _>, None),
+            DataType::UInt8 => ColumnBounds::NarrowUnsigned(narrow_bounds::<UInt8Type, _>, None),
+            DataType::UInt16 => ColumnBounds::NarrowUnsigned(narrow_bounds::<UInt16Type, _>, None),
+            DataType::UInt32 => ColumnBounds::NarrowUnsigned(narrow_bounds::<UInt32Type, _>, None),
             DataType::Float64 => ColumnBounds::Float(None),
             DataType::Float32 => ColumnBounds::ShortFloat,
             DataType::Boolean => ColumnBounds::Boolean(None),
@@ -65,6 +75,8 @@ impl StatisticsBuilder {
             ColumnBounds::Integer(bounds) => widen(bounds, primitive_bounds::<Int64Type>(array)),
             ColumnBounds::Timestamp(bounds) => widen(bounds, primitive_bounds::<TimestampNanosecondType>(array)),
             ColumnBounds::Unsigned(bounds) => widen(bounds, primitive_bounds::<UInt64Type>(array)),
+            ColumnBounds::Narrow(bounds_of, bounds) => widen(bounds, bounds_of(array)),
+            ColumnBounds::NarrowUnsigned(bounds_of, bounds) => widen(bounds, bounds_of(array)),
             ColumnBounds::Boolean(bounds) => {
                 let array = array.as_boolean();
                 widen(bounds, min_boolean(array).zip(max_boolean(array)));
@@ -128,8 +140,12 @@ impl StatisticsBuilder {
 
     pub(crate) fn finish(self) -> ColumnStatistics {
         let (min, max) = match self.bounds {
-            ColumnBounds::Integer(bounds) | ColumnBounds::Timestamp(bounds) => both(bounds, StatisticsValue::Integer),
-            ColumnBounds::Unsigned(bounds) => both(bounds, StatisticsValue::Unsigned),
+            ColumnBounds::Integer(bounds) | ColumnBounds::Timestamp(bounds) | ColumnBounds::Narrow(_, bounds) => {
+                both(bounds, StatisticsValue::Integer)
+            }
+            ColumnBounds::Unsigned(bounds) | ColumnBounds::NarrowUnsigned(_, bounds) => {
+                both(bounds, StatisticsValue::Unsigned)
+            }
             ColumnBounds::Float(bounds) => both(bounds.filter(|_| !self.nan), StatisticsValue::Float),
             ColumnBounds::Boolean(bounds) => both(bounds, StatisticsValue::Boolean),
             ColumnBounds::Text(Some((min, max))) | ColumnBounds::Tag(Some((min, max))) => {
@@ -148,6 +164,10 @@ impl StatisticsBuilder {
 fn primitive_bounds<T: ArrowNumericType>(array: &ArrayRef) -> Option<(T::Native, T::Native)> {
     let array = array.as_primitive::<T>();
     min(array).zip(max(array))
+}
+
+fn narrow_bounds<T: ArrowNumericType, W: From<T::Native>>(array: &ArrayRef) -> Option<(W, W)> {
+    primitive_bounds::<T>(array).map(|(min, max)| (min.into(), max.into()))
 }
 
 /// Looks at each value that is used once: a dictionary may hold values that no row of this array

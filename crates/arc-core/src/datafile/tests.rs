@@ -6,8 +6,8 @@ use std::{path::Path, sync::Arc};
 
 use arrow::{
     array::{
-        Array, ArrayRef, BooleanArray, DictionaryArray, Float32Array, Float64Array, Int32Array, Int64Array,
-        RecordBatch, StringArray, TimestampNanosecondArray, UInt64Array, new_null_array,
+        Array, ArrayRef, BooleanArray, Date32Array, DictionaryArray, Float32Array, Float64Array, Int8Array, Int32Array,
+        Int64Array, RecordBatch, StringArray, TimestampNanosecondArray, UInt16Array, UInt64Array, new_null_array,
     },
     datatypes::{DataType, Field, Fields, Int32Type, IntervalUnit, Schema, SchemaRef, TimeUnit},
 };
@@ -117,7 +117,14 @@ fn statistics_are_those_of_the_values() {
         (floats(vec![Some(f64::NAN); 3]), 0, no.clone()),
         (floats(vec![None; 3]), 3, no.clone()),
         (Arc::new(Float32Array::from(vec![1.0, 2.0, 3.0])), 0, no.clone()),
-        (Arc::new(Int32Array::from(vec![1, 2, 3])), 0, no.clone()),
+        (Arc::new(Int32Array::from(vec![2, i32::MIN, 3])), 0, (Some(Integer(i64::from(i32::MIN))), Some(Integer(3)))),
+        (
+            Arc::new(UInt16Array::from(vec![Some(u16::MAX), None, Some(3)])),
+            1,
+            (Some(Unsigned(3)), Some(Unsigned(65_535))),
+        ),
+        (Arc::new(Date32Array::from(vec![Some(-1), None, None])), 2, (Some(Integer(-1)), Some(Integer(-1)))),
+        (Arc::new(Int8Array::from(vec![None; 3])), 3, no.clone()),
         (texts(vec![Some("b"), Some(""), None]), 1, (text("", true), text("b", true))),
         (texts(vec![None, Some(&long_a), None]), 2, (text(&long_a[..64], false), text(&("a".repeat(63) + "b"), false))),
         (texts(vec![None; 3]), 3, no.clone()),

@@ -46,8 +46,9 @@ pub struct DataFile {
 
 /// What is known of one column of one file without opening it.
 ///
-/// Bounds are kept for `time`, tags, and fields of type `Float64`, `Int64`, `UInt64`, `Boolean`,
-/// `Utf8` and `Timestamp(Nanosecond)`; columns of other types have only their null count.
+/// Bounds are kept for `time`, tags, and fields of type `Float64`, `Boolean`, `Utf8`, `Date32`,
+/// `Timestamp(Nanosecond)` and of integers of any width; columns of other types, and in files of
+/// earlier builds dates and integers of fewer than 64 bits, have only their null count.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct ColumnStatistics {
     /// Column name.
@@ -65,7 +66,7 @@ pub struct ColumnStatistics {
 /// than any value.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub enum StatisticsValue {
-    /// Signed integer, or nanoseconds of a timestamp.
+    /// Signed integer, or nanoseconds of a timestamp, or days of a date.
     Integer(i64),
     /// Unsigned integer.
     Unsigned(u64),

@@ -45,7 +45,7 @@ pub(super) fn scan(
     projection: Option<&Vec<usize>>,
     wanted: WantedRows,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    let known: Vec<Statistics> = files.iter().map(|file| statistics::of_file(file, schema)).collect();
+    let known: Vec<Statistics> = files.iter().map(|file| statistics::of_file(file, schema, projection)).collect();
     let total = Statistics::try_merge_iter(&known, schema)?;
     let listed = files.iter().zip(known).map(|(file, known)| {
         let listed = list(file, Vec::new(), known)?;

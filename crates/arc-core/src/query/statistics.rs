@@ -1,13 +1,29 @@
 //! From the manifest's statistics to DataFusion's.
 
-use arrow::datatypes::{DataType, Field, SchemaRef, TimeUnit};
+use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef, TimeUnit};
 use datafusion::common::{ColumnStatistics as ScanColumn, ScalarValue, Statistics, stats::Precision};
 
 use crate::model::{ColumnStatistics, DataFile, StatisticsValue, TIME_COLUMN};
 
-/// Returns what is known of a file's rows, with a column for each field of `schema`.
-pub(super) fn of_file(file: &DataFile, schema: &SchemaRef) -> Statistics {
-    let columns = schema.fields().iter().map(|field| column(file, field)).collect();
+/// Returns what is known of a file's rows, with a column for each field of `schema`: of the time,
+/// and of those others that are asked for, by their index, or of all.
+pub(super) fn of_file(file: &DataFile, schema: &SchemaRef, asked: Option<&Vec<usize>>) -> Statistics {
+    // The columns of a file mostly have the order of its table's.
+    let mut next = 0;
+    let of_field = |(index, field): (usize, &FieldRef)| {
+        if field.name() == TIME_COLUMN {
+            return of_time(file.min_time, file.max_time);
+        }
+        if asked.is_some_and(|asked| !asked.contains(&index)) {
+            return ScanColumn::new_unknown();
+        }
+        let is_it = |column: &ColumnStatistics| column.name == *field.name();
+        let found = file.columns.get(next).is_some_and(is_it).then_some(next);
+        let found = found.or_else(|| file.columns.iter().position(is_it));
+        next = found.map_or(next, |found| found + 1);
+        column(file, found, field)
+    };
+    let columns = schema.fields().iter().enumerate().map(of_field).collect();
     Statistics { num_rows: count(file.rows), total_byte_size: Precision::Absent, column_statistics: columns }
 }
 
@@ -38,6 +54,13 @@ pub(super) fn bound(value: &StatisticsValue, data_type: &DataType) -> Option<(Sc
         (StatisticsValue::Integer(v), DataType::Timestamp(TimeUnit::Nanosecond, zone)) => {
             (ScalarValue::TimestampNanosecond(Some(*v), zone.clone()), true)
         }
+        (StatisticsValue::Integer(v), DataType::Date32) => (ScalarValue::Date32(Some(i32::try_from(*v).ok()?)), true),
+        (StatisticsValue::Integer(v), DataType::Int32) => (ScalarValue::Int32(Some(i32::try_from(*v).ok()?)), true),
+        (StatisticsValue::Integer(v), DataType::Int16) => (ScalarValue::Int16(Some(i16::try_from(*v).ok()?)), true),
+        (StatisticsValue::Integer(v), DataType::Int8) => (ScalarValue::Int8(Some(i8::try_from(*v).ok()?)), true),
+        (StatisticsValue::Unsigned(v), DataType::UInt32) => (ScalarValue::UInt32(Some(u32::try_from(*v).ok()?)), true),
+        (StatisticsValue::Unsigned(v), DataType::UInt16) => (ScalarValue::UInt16(Some(u16::try_from(*v).ok()?)), true),
+        (StatisticsValue::Unsigned(v), DataType::UInt8) => (ScalarValue::UInt8(Some(u8::try_from(*v).ok()?)), true),
         (StatisticsValue::Unsigned(v), DataType::UInt64) => (ScalarValue::UInt64(Some(*v)), true),
         (StatisticsValue::Boolean(v), DataType::Boolean) => (ScalarValue::Boolean(Some(*v)), true),
         // Of a file that is older than the column's type; the integers are such that floats are
@@ -49,12 +72,9 @@ pub(super) fn bound(value: &StatisticsValue, data_type: &DataType) -> Option<(Sc
     })
 }
 
-fn column(file: &DataFile, field: &Field) -> ScanColumn {
-    if field.name() == TIME_COLUMN {
-        return of_time(file.min_time, file.max_time);
-    }
+fn column(file: &DataFile, found: Option<usize>, field: &Field) -> ScanColumn {
     let mut scan = ScanColumn::new_unknown();
-    match file.columns.iter().find(|column| column.name == *field.name()) {
+    match found.and_then(|index| file.columns.get(index)) {
         Some(column) => known_column(&mut scan, column, field.data_type()),
         None => scan.null_count = count(file.rows),
     }

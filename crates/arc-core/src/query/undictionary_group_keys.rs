@@ -3,7 +3,8 @@
 //! DataFusion keeps groups in columns of the types that it knows, and dictionaries are not among
 //! them: with one, all keys are encoded row by row, which takes twice as long. Below the aggregate
 //! a tag is cast to a string view, which copies no text; above it, where there are as many rows as
-//! groups, back. So is what `approx_distinct` counts, which takes no dictionaries. Never changes
+//! groups, back. So are texts, where there are several keys: views are compared by their first bytes
+//! and lengths. So is what `approx_distinct` counts, which takes no dictionaries. Never changes
 //! the columns of a plan.
 
 use std::sync::Arc;
@@ -33,15 +34,19 @@ impl OptimizerRule for UndictionaryGroupKeys {
 
     fn rewrite(&self, plan: LogicalPlan, _config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
         let LogicalPlan::Aggregate(aggregate) = plan else { return Ok(Transformed::no(plan)) };
-        let is_dictionary = aggregate.group_expr.iter().map(|key| is_dictionary(key, aggregate.input.schema()));
-        let is_dictionary: Vec<bool> = is_dictionary.collect();
+        let has_several = aggregate.group_expr.len() > 1;
+        let as_view = |key: &Expr| {
+            let input = aggregate.input.schema();
+            is_dictionary(key, input) || (has_several && is_text(key, input))
+        };
+        let becomes_view: Vec<bool> = aggregate.group_expr.iter().map(as_view).collect();
         let needs_text = aggregate.aggr_expr.iter().any(|function| needs_text(function, aggregate.input.schema()));
-        if !needs_text && !is_dictionary.contains(&true) {
+        if !needs_text && !becomes_view.contains(&true) {
             return Ok(Transformed::no(LogicalPlan::Aggregate(aggregate)));
         }
         let Aggregate { input, group_expr, aggr_expr, schema, .. } = aggregate;
         let aggr_expr = aggr_expr.into_iter().map(|function| with_text(function, input.schema())).collect();
-        let keys = group_expr.into_iter().zip(&is_dictionary).map(|(key, is_dictionary)| match is_dictionary {
+        let keys = group_expr.into_iter().zip(&becomes_view).map(|(key, becomes_view)| match becomes_view {
             true => cast(key, DataType::Utf8View),
             false => key,
         });
@@ -49,7 +54,7 @@ impl OptimizerRule for UndictionaryGroupKeys {
         let mut columns = Vec::with_capacity(schema.fields().len());
         for (index, (qualifier, field)) in schema.iter().enumerate() {
             let column = Expr::Column(plain.schema.qualified_field(index).into());
-            columns.push(match is_dictionary.get(index) {
+            columns.push(match becomes_view.get(index) {
                 Some(true) => cast(column, field.data_type().clone()).alias_qualified(qualifier.cloned(), field.name()),
                 _ => column,
             });
@@ -89,6 +94,11 @@ fn with_text(function: Expr, input: &DFSchema) -> Expr {
 fn is_dictionary(key: &Expr, input: &DFSchema) -> bool {
     let Ok(DataType::Dictionary(_, value)) = key.get_type(input) else { return false };
     *value == DataType::Utf8 && !matches!(key, Expr::GroupingSet(_))
+}
+
+fn is_text(key: &Expr, input: &DFSchema) -> bool {
+    !matches!(key, Expr::GroupingSet(_) | Expr::Literal(..))
+        && key.get_type(input).is_ok_and(|key| key == DataType::Utf8)
 }
 
 fn cast(expression: Expr, data_type: DataType) -> Expr {

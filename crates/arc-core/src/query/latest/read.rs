@@ -60,7 +60,7 @@ impl DataFileReader {
                 pieces.map(ranges).collect::<Result<_>>()?
             }
         };
-        let known = statistics::of_file(file, &self.schema);
+        let known = statistics::of_file(file, &self.schema, None);
         let groups = pieces.into_iter().map(|ranges| {
             let selection = RowSelection::from_consecutive_ranges(ranges.into_iter(), total);
             let listed = files::list(file, Vec::new(), known.clone())?;

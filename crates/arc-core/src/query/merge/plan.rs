@@ -162,7 +162,7 @@ impl Needed {
 
     fn group(&self, rank: u64, file: &DataFile) -> Result<FileGroup> {
         let values = vec![ScalarValue::UInt64(Some(rank))];
-        Ok(FileGroup::new(vec![files::list(file, values, statistics::of_file(file, &self.table))?]))
+        Ok(FileGroup::new(vec![files::list(file, values, statistics::of_file(file, &self.table, None))?]))
     }
 
     /// Returns a condition over `schema`.

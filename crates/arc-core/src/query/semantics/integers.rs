@@ -49,5 +49,45 @@ pub(super) fn checked_within(expr: Expr, schema: &DFSchema, phase: Phase) -> Res
 /// Returns whether an expression is a column and a constant.
 fn is_shifted(expr: &Expr) -> bool {
     let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Plus, right }) = expr else { return false };
-    matches!((&**left, &**right), (Expr::Column(_), Expr::Literal(..)) | (Expr::Literal(..), Expr::Column(_)))
+    match (&**left, &**right) {
+        (Expr::Literal(..), other) | (other, Expr::Literal(..)) => is_column(other),
+        _ => false,
+    }
+}
+
+/// Returns whether an expression is a column, or one of narrower integers made as wide as what it
+/// is added to.
+fn is_column(expr: &Expr) -> bool {
+    match expr {
+        Expr::Column(_) => true,
+        Expr::Cast(cast) => matches!(*cast.expr, Expr::Column(_)) && cast.field.data_type().is_integer(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::DataType;
+    use datafusion::prelude::{cast, col, lit};
+
+    use super::*;
+
+    #[test]
+    fn a_column_and_a_constant_are_not_checked_within_a_sum_and_all_else_is() {
+        let narrow = cast(col("narrow"), DataType::Int64);
+        let cases = [
+            (col("x") + lit(1_i64), true),
+            (lit(1_i64) + col("x"), true),
+            (narrow.clone() + lit(1_i64), true),
+            (lit(7_i64) + narrow.clone(), true),
+            (narrow.clone() - lit(1_i64), false),
+            (narrow.clone() + col("x"), false),
+            (cast(col("x"), DataType::Float64) + lit(1.0), false),
+            (cast(col("x") + col("y"), DataType::Int64) + lit(1_i64), false),
+            (narrow, false),
+        ];
+        for (expr, expected) in cases {
+            assert_eq!(is_shifted(&expr), expected, "{expr}");
+        }
+    }
 }

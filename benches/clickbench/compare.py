@@ -1,0 +1,218 @@
+#!/usr/bin/env python3
+"""Ask Arc and DuckDB ClickBench's 43 statements about the same made-up rows, compare the answers, and print what each took.
+
+    cargo build --release -p arc-server
+    benches/clickbench/compare.py [--rows 3000000] [--rounds 3] [--threads 2] [--folder DIR] [--program arc-server] [--only 7 13]
+
+Needs Linux, Python 3.9, and from PyPI what benches/queries.txt names, which are installed into .venv if they are not there. Makes the
+rows in the folder unless they are there (hits.py), imports them into a server of its own, and waits until it has done with merging its
+files; DuckDB has them in a table of its own. Arc answers over HTTP, in Arrow; DuckDB in this process, in Arrow.
+
+A statement is asked of one, then of the other; the fastest of the rounds counts. Answers must be equal. Where a statement leaves open
+which rows come, because more than one may be the tenth, the rows must be among those that DuckDB has without the limit, and in order.
+"""
+import argparse
+import json
+import math
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent)]
+
+import queries  # noqa: E402
+
+FILES_REST_S = 15
+# The days of the rows are over, and nothing else comes: their files are merged at once instead of an hour later.
+SETTINGS = ["--compaction-quiet", "1s"]
+
+
+class Arc:
+    """A server on a data directory, which it keeps."""
+
+    def __init__(self, folder, program, threads):
+        self.folder, self.program = folder, program
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self.url = f"http://127.0.0.1:{port}"
+        processors = sorted(os.sched_getaffinity(0))[:threads]
+        self.process = subprocess.Popen([program, "serve", "--no-auth", "--data-dir", folder / "arc", "--http", f"127.0.0.1:{port}",
+                                         "--log-level", "warn", *SETTINGS], preexec_fn=lambda: os.sched_setaffinity(0, processors))
+        while not self.is_ready():
+            if self.process.poll() is not None:
+                sys.exit(f"the server ended with {self.process.returncode}")
+            time.sleep(0.05)
+
+    def is_ready(self):
+        try:
+            urllib.request.urlopen(f"{self.url}/ready", timeout=60).close()
+            return True
+        except OSError:
+            return False
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait()
+
+    def most_memory_mb(self):
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) / 1000
+
+    def load(self, path):
+        loaded = self.folder / "loaded"
+        if loaded.exists():
+            return
+        subprocess.run([self.program, "import", "--url", self.url, "--table", "hits", "--time-column", "EventTime", "--precision", "s",
+                        path], check=True)
+        files, since = None, time.monotonic()
+        while time.monotonic() - since < FILES_REST_S:
+            time.sleep(1)
+            now = self.ask("SHOW TABLES").to_pylist()
+            if now != files:
+                files, since = now, time.monotonic()
+        loaded.write_text(json.dumps(files))
+
+    def fetch(self, sql):
+        request = urllib.request.Request(f"{self.url}/api/v1/query?format=arrow", json.dumps({"sql": sql}).encode())
+        try:
+            with urllib.request.urlopen(request, timeout=600) as answer:
+                return answer.read()
+        except urllib.error.HTTPError as error:
+            raise SystemExit(f"{sql}\n{error.read().decode()}") from error
+
+    def ask(self, sql):
+        import pyarrow
+        with pyarrow.ipc.open_stream(self.fetch(sql)) as stream:
+            return stream.read_all()
+
+
+class DuckDB:
+    def __init__(self, folder, path, threads):
+        import duckdb
+        self.connection = duckdb.connect(folder / "hits.duckdb", config={"threads": threads})
+        self.connection.execute("SET TimeZone = 'UTC'")
+        if not self.connection.sql("SHOW TABLES").fetchall():
+            self.connection.execute(f"""CREATE TABLE hits AS SELECT * EXCLUDE EventTime, make_timestamp(EventTime * 1000000) AS time
+                                        FROM read_parquet('{path}')""")
+            self.connection.execute("CHECKPOINT")
+
+    def fetch(self, sql):
+        return self.connection.sql(sql).to_arrow_table()
+
+    def leaves_out(self, answer, sql):
+        """Returns how many of the rows are not among those of the statement without its limit."""
+        self.connection.register("answer", answer)
+        names = ", ".join(f'"{name}"' for name in answer.column_names)
+        if sql.startswith("SELECT * "):
+            sql = sql.replace("*", names, 1)
+        return self.connection.sql(f"SELECT count(*) FROM (SELECT {names} FROM answer EXCEPT ({sql}))").fetchall()[0][0]
+
+
+def rows(table):
+    """Returns the rows in a form in which equal ones are equal."""
+    import pyarrow
+    columns = []
+    for name, column in sorted(zip(table.column_names, table.columns)) if table.num_columns == 105 else zip(table.column_names, table.columns):
+        if pyarrow.types.is_timestamp(column.type):
+            column = column.cast(pyarrow.timestamp("us", column.type.tz))
+        values = column.to_pylist()
+        columns.append([value.replace(tzinfo=None) if hasattr(value, "tzinfo") else value for value in values])
+    return list(zip(*columns))
+
+
+def is_same(one, other):
+    if isinstance(one, float) or isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-9)
+    return one == other
+
+
+def are_same(found, expected):
+    return len(found) == len(expected) and all(
+        all(is_same(*pair) for pair in zip(row, wanted)) for row, wanted in zip(found, expected))
+
+
+def check(sql, arc, duckdb, other):
+    """Returns whether the answers are the same, with how: `same`, or `ties` where rows of equal rank may be others."""
+    found, expected = rows(arc), rows(other)
+    key = lambda row: [str(round(value, 6) if isinstance(value, float) else value) for value in row]  # noqa: E731
+    if are_same(found, expected) or ("LIMIT" not in sql and are_same(sorted(found, key=key), sorted(expected, key=key))):
+        return "same"
+    whole = re.sub(r" LIMIT \d+( OFFSET \d+)?$", "", sql)
+    if whole == sql or len(found) != len(expected) or duckdb.leaves_out(arc, re.sub(r" ORDER BY .*$", "", whole)):
+        return "DIFFERS"
+    ordered = re.search(r"ORDER BY ([\w(*)]+)", sql)
+    wanted = ordered and ordered[1].lower().replace("count(*)", "count_star()")
+    for at, name in enumerate(other.column_names):
+        if name.lower() == wanted and [row[at] for row in found] != [row[at] for row in expected]:
+            return "DIFFERS"
+    return "ties"
+
+
+def fastest(work, process, rounds):
+    """Returns the milliseconds that it took, and those of processors that the process took for it, each the least of the rounds."""
+    # The clock of a process, as clock_getcpuclockid makes it.
+    clock = (~process << 3) | 2
+    took = []
+    for _ in range(rounds):
+        began, cpu = time.perf_counter(), time.clock_gettime(clock)
+        work()
+        took.append((1000 * (time.perf_counter() - began), 1000 * (time.clock_gettime(clock) - cpu)))
+    return [min(column) for column in zip(*took)]
+
+
+def mean(ratios):
+    return math.exp(sum(map(math.log, ratios)) / len(ratios))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=3_000_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--folder", type=Path, default=queries.TARGET / "clickbench")
+    parser.add_argument("--program", type=Path, default=queries.TARGET / "release" / "arc-server")
+    parser.add_argument("--only", type=int, nargs="+", help="numbers of statements, from 0 as in ClickBench")
+    arguments = parser.parse_args()
+    queries.enter_venv()
+    import hits
+    folder = arguments.folder.resolve() / str(arguments.rows)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "hits.parquet"
+    if not path.exists():
+        hits.write(path, arguments.rows)
+    duckdb = DuckDB(folder, path, arguments.threads)
+    statements = [line.rstrip(";\n") for line in (HERE / "queries.sql").open()]
+    ratios, different = [], 0
+    with Arc(folder, arguments.program.resolve(), arguments.threads) as arc:
+        arc.load(path)
+        print("| statement | Arc, ms | DuckDB, ms | ratio | Arc, CPU ms | DuckDB, CPU ms | ratio | answers |\n" + "| --- " * 8 + "|")
+        for number, sql in enumerate(statements):
+            if arguments.only and number not in arguments.only:
+                continue
+            how = check(sql, arc.ask(sql), duckdb, duckdb.fetch(sql))
+            ours = fastest(lambda: arc.fetch(sql), arc.process.pid, arguments.rounds)
+            theirs = fastest(lambda: duckdb.fetch(sql), os.getpid(), arguments.rounds)
+            ratios.append([one / other for one, other in zip(ours, theirs)])
+            different += how == "DIFFERS"
+            cells = [f"{one:.1f} | {other:.1f} | {one / other:.2f}" for one, other in zip(ours, theirs)]
+            print(f"| {number} | {' | '.join(cells)} | {how} |", flush=True)
+        memory = arc.most_memory_mb()
+    wall, cpu = (mean(column) for column in zip(*ratios))
+    print(f"\n{len(ratios)} statements, {arguments.rows:,} rows: geometric mean of the ratios {wall:.2f}, of processor time {cpu:.2f}; "
+          f"{different} answers differ; most memory of the server {memory:.0f} MB")
+    return different > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
