@@ -6,7 +6,7 @@ use std::{path::Path, sync::Arc};
 
 use arrow::{
     array::{
-        Array, ArrayRef, BooleanArray, Date32Array, DictionaryArray, Float32Array, Float64Array, Int8Array, Int32Array,
+        Array, ArrayRef, BooleanArray, Date32Array, DictionaryArray, Float32Array, Float64Array, Int32Array,
         Int64Array, RecordBatch, StringArray, TimestampNanosecondArray, UInt16Array, UInt64Array, new_null_array,
     },
     datatypes::{DataType, Field, Fields, Int32Type, IntervalUnit, Schema, SchemaRef, TimeUnit},
@@ -124,7 +124,7 @@ fn statistics_are_those_of_the_values() {
             (Some(Unsigned(3)), Some(Unsigned(65_535))),
         ),
         (Arc::new(Date32Array::from(vec![Some(-1), None, None])), 2, (Some(Integer(-1)), Some(Integer(-1)))),
-        (Arc::new(Int8Array::from(vec![None; 3])), 3, no.clone()),
+        (new_null_array(&DataType::Int8, 3), 3, no.clone()),
         (texts(vec![Some("b"), Some(""), None]), 1, (text("", true), text("b", true))),
         (texts(vec![None, Some(&long_a), None]), 2, (text(&long_a[..64], false), text(&("a".repeat(63) + "b"), false))),
         (texts(vec![None; 3]), 3, no.clone()),

@@ -14,23 +14,28 @@ use crate::support::{open, shown};
 const DAY: i64 = 86_400_000_000_000;
 const COLUMNS: [&str; 7] = ["day", "i8", "i16", "i32", "u8", "u16", "u32"];
 
+fn value(number: i64) -> Option<i64> {
+    (number > -90).then_some(number)
+}
+
+fn narrow<T: TryFrom<i64>>(numbers: &[i64]) -> impl Iterator<Item = Option<T>> {
+    numbers.iter().map(|number| value(*number).and_then(|number| T::try_from(number).ok()))
+}
+
 /// Writes one row for each number, at that many days and of that value; of nulls at five days where
 /// it is below -90.
 fn write(engine: &Engine, numbers: &[i64]) {
-    let value = |number: &i64| (*number > -90).then_some(*number);
-    let unsigned = |number: &i64| value(number).map(|number| number.unsigned_abs());
-    let narrow = numbers.iter().map(value);
-    let at = |number: &i64| Some(value(number).unwrap_or(5) * DAY);
-    let of = |number: Option<i64>| number.map(|number| number as i32);
+    let at = |number: &i64| Some(value(*number).unwrap_or(5) * DAY);
+    let unsigned: Vec<i64> = numbers.iter().map(|number| if *number > -90 { number.abs() } else { *number }).collect();
     let columns: [(&str, ArrayRef); 8] = [
         ("time", Arc::new(numbers.iter().map(at).collect::<TimestampNanosecondArray>())),
-        ("day", Arc::new(narrow.clone().map(of).collect::<Date32Array>())),
-        ("i8", Arc::new(narrow.clone().map(|number| number.map(|number| number as i8)).collect::<Int8Array>())),
-        ("i16", Arc::new(narrow.clone().map(|number| number.map(|number| number as i16)).collect::<Int16Array>())),
-        ("i32", Arc::new(narrow.map(of).collect::<Int32Array>())),
-        ("u8", Arc::new(numbers.iter().map(unsigned).map(|n| n.map(|n| n as u8)).collect::<UInt8Array>())),
-        ("u16", Arc::new(numbers.iter().map(unsigned).map(|n| n.map(|n| n as u16)).collect::<UInt16Array>())),
-        ("u32", Arc::new(numbers.iter().map(unsigned).map(|n| n.map(|n| n as u32)).collect::<UInt32Array>())),
+        ("day", Arc::new(narrow::<i32>(numbers).collect::<Date32Array>())),
+        ("i8", Arc::new(narrow::<i8>(numbers).collect::<Int8Array>())),
+        ("i16", Arc::new(narrow::<i16>(numbers).collect::<Int16Array>())),
+        ("i32", Arc::new(narrow::<i32>(numbers).collect::<Int32Array>())),
+        ("u8", Arc::new(narrow::<u8>(&unsigned).collect::<UInt8Array>())),
+        ("u16", Arc::new(narrow::<u16>(&unsigned).collect::<UInt16Array>())),
+        ("u32", Arc::new(narrow::<u32>(&unsigned).collect::<UInt32Array>())),
     ];
     let batch = RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true))).unwrap();
     let options = WriteOptions::new().durability(Durability::Memory);
