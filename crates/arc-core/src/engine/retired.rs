@@ -29,9 +29,10 @@ const LOOK_AGAIN: Duration = Duration::from_secs(10);
 ///
 /// A view, and with it a query, holds the files that it reads; a file that nothing holds cannot be
 /// asked for again but by those who ask for an older state, and what is known of its columns is not
-/// kept here. It lies in `past/`, where other programs do not take it for one of its table's. What is left here when the process ends is found again in the manifest when the
-/// directory is opened the next time, or removed then if no state that can be asked for has it and no
-/// other process has a lease (decisions 033 and 034).
+/// kept here. It lies in `past/`, where other programs do not take it for one of its table's. What is
+/// left here when the process ends is found again in the manifest when the directory is opened the
+/// next time, or removed then if no state that can be asked for has it and no other process has a
+/// lease (decisions 033 and 034).
 #[derive(Debug, Default)]
 pub(super) struct Retired {
     files: Mutex<Vec<RetiredFile>>,
