@@ -40,7 +40,7 @@ const BATCH: u32 = 1_000;
 const POINTS: u64 = 6_000_000;
 
 /// The same of `known`, where each series has its first point before the run.
-const KNOWN_BATCH: u64 = 10_000;
+const KNOWN_BATCH: usize = 10_000;
 const KNOWN_POINTS: u64 = 10_000_000;
 const KNOWN_WRITERS: u64 = 2;
 /// Requests of a writer of `known` that wait for their answers at a time.
@@ -117,7 +117,10 @@ fn run_order(arrival: Arrival) -> Outcome<f64> {
     let mut dry = writers(arrival)?;
     let before = cpu();
     each(&mut dry, |bodies| {
-        (0..requests).try_for_each(|_| Ok(drop(std::hint::black_box(bodies.advance()?.to_vec()))))
+        for _ in 0..requests {
+            std::hint::black_box(bodies.advance()?.to_vec());
+        }
+        Ok(())
     })?;
     let making = cpu() - before;
     let folder = tempfile::tempdir()?;
@@ -125,10 +128,11 @@ fn run_order(arrival: Arrival) -> Outcome<f64> {
     let mut writers = writers(arrival)?;
     let before = cpu();
     each(&mut writers, |bodies| {
-        (0..requests).try_for_each(|_| {
+        for _ in 0..requests {
             let body = bodies.advance()?.to_vec();
-            Ok(drop(engine.submit_lp("bench", body.into(), &WriteOptions::new())?.wait()?))
-        })
+            let _ = engine.submit_lp("bench", body.into(), &WriteOptions::new())?.wait()?;
+        }
+        Ok(())
     })?;
     engine.flush()?;
     let took = cpu() - before - making;
@@ -222,7 +226,8 @@ impl Template {
             // Two decimals that walk slowly, as measurements do.
             let now = start + tick;
             for (at, value) in [(user, series * 7 + now * 3), (idle, series * 13 + now)] {
-                let [a, b, c, d] = [1_000, 100, 10, 1].map(|unit| b"0123456789"[(value / unit % 10) as usize]);
+                let digit = |unit: u64| u8::try_from(value / unit % 10).map_or(b'0', |digit| b'0' + digit);
+                let [a, b, c, d] = [1_000, 100, 10, 1].map(digit);
                 put(*at, &[a, b, b'.', c, d]);
             }
             if second != now {
@@ -247,8 +252,8 @@ impl Rounds {
     /// Of each `KNOWN_WRITERS`th of the series.
     fn new(writer: u64, series: u64) -> Self {
         let own: Vec<u64> = (0..series).filter(|number| number % KNOWN_WRITERS == writer).collect();
-        let ticks = (KNOWN_BATCH / own.len().max(1) as u64).max(1);
-        let templates = own.chunks(KNOWN_BATCH as usize).map(|series| Template::new(series, ticks)).collect();
+        let ticks = (KNOWN_BATCH / own.len().max(1)).max(1) as u64;
+        let templates = own.chunks(KNOWN_BATCH).map(|series| Template::new(series, ticks)).collect();
         Self { templates, ticks, start: 1_767_225_600 }
     }
 
@@ -279,7 +284,10 @@ impl Rounds {
             pending.push_back(engine.submit_lp("bench", body.to_vec().into(), &WriteOptions::new())?);
             Ok(())
         })?;
-        pending.into_iter().try_for_each(|pending| Ok(drop(pending.wait()?)))
+        for pending in pending {
+            let _ = pending.wait()?;
+        }
+        Ok(())
     }
 }
 
@@ -288,7 +296,12 @@ fn run_known(series: u64, options: Options) -> Outcome<f64> {
     let of_round: u64 = writers.iter().map(Rounds::points).sum();
     let rounds = KNOWN_POINTS.div_ceil(of_round);
     let before = cpu();
-    each(&mut writers, |rounds_of| rounds_of.advance(rounds, |body| Ok(drop(std::hint::black_box(body.to_vec())))))?;
+    each(&mut writers, |rounds_of| {
+        rounds_of.advance(rounds, |body| {
+            std::hint::black_box(body.to_vec());
+            Ok(())
+        })
+    })?;
     let making = cpu() - before;
     let folder = tempfile::tempdir()?;
     let engine = Engine::builder(folder.path()).options(options).open()?;
