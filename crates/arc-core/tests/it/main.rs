@@ -20,6 +20,7 @@ mod inserts;
 mod large_batches;
 mod memory;
 mod model;
+mod narrow;
 mod object_store;
 mod packs;
 mod plain_files;
