@@ -39,7 +39,7 @@ fn write(engine: &Engine, numbers: &[i64]) {
     ];
     let batch = RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true))).unwrap();
     let options = WriteOptions::new().durability(Durability::Memory);
-    engine.submit_batches("db", "t", &[batch], &options).unwrap().wait().unwrap();
+    let _ = engine.submit_batches("db", "t", &[batch], &options).unwrap().wait().unwrap();
 }
 
 fn bounds() -> String {
