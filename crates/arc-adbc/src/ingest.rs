@@ -92,10 +92,12 @@ impl Ingest {
     }
 
     /// Stores all rows; returns how many, once they are durable.
-    pub(crate) fn run(&self, shared: &Shared, rows: Box<dyn RecordBatchReader + Send>) -> Result<i64> {
+    pub(crate) fn run(&self, shared: &Shared, mut rows: Box<dyn RecordBatchReader + Send>) -> Result<i64> {
         let database = self.database.as_deref().filter(|name| !name.is_empty()).unwrap_or(&shared.database);
         let table = self.table.as_deref().unwrap_or_default();
         guarded(|| {
+            // A stream that cannot be read at all takes no table away.
+            let first = rows.next().transpose().map_err(|error| unreadable(&error))?;
             self.make_room(shared, database, table)?;
             let mut storing = Storing {
                 shared,
@@ -104,7 +106,7 @@ impl Ingest {
                 pending: VecDeque::new(),
                 rows: 0,
             };
-            let stored = storing.all(rows);
+            let stored = storing.all(first.map(Ok).into_iter().chain(rows));
             // Whatever failed, what was queued before is stored.
             let rest = storing.acknowledge(0);
             stored.and(rest).map(|()| storing.rows).map_err(|error| storing.with_count(error))
@@ -150,9 +152,7 @@ impl Storing<'_> {
     ) -> Result<()> {
         let (mut part, mut bytes) = (Vec::new(), 0);
         for batch in rows {
-            let batch = batch.map_err(|error| {
-                Error::with_message_and_status(format!("the rows cannot be read: {error}"), Status::InvalidData)
-            })?;
+            let batch = batch.map_err(|error| unreadable(&error))?;
             let pieces = batch.get_array_memory_size().div_ceil(PART_BYTES).max(1);
             let rows_of_piece = batch.num_rows().div_ceil(pieces).max(1);
             for first in (0..batch.num_rows()).step_by(rows_of_piece) {
@@ -193,4 +193,8 @@ impl Storing<'_> {
         }
         Error { message: format!("{}; the first {} rows of the stream are stored", error.message, self.rows), ..error }
     }
+}
+
+fn unreadable(error: &arrow::error::ArrowError) -> Error {
+    Error::with_message_and_status(format!("the rows cannot be read: {error}"), Status::InvalidData)
 }

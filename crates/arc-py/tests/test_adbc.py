@@ -109,6 +109,11 @@ def test_a_stream_that_fails_says_what_is_stored(connection: Any) -> None:
         stream = pyarrow.RecordBatchReader.from_batches(pumps(1).schema, batches())
         with pytest.raises(dbapi.Error, match="the source is gone"):
             cursor.adbc_ingest("pump", stream, mode="create")
+        cursor.adbc_ingest("kept", pumps(3), mode="create")
+        nothing = pyarrow.RecordBatchReader.from_batches(pumps(1).schema, (1 // 0 for _ in range(1)))
+        with pytest.raises(dbapi.Error, match="cannot be read"):
+            cursor.adbc_ingest("kept", nothing, mode="replace")
+        assert counted(connection, "kept") == 3
         odd = pumps(1).drop_columns(["time"])
         with pytest.raises(dbapi.Error, match="time"):
             cursor.adbc_ingest("pump", odd, mode="create_append")
