@@ -82,7 +82,8 @@ pub trait Vfs: Debug + Send + Sync + 'static {
     fn remove_dir(&self, dir: &Path) -> io::Result<()>;
     /// Makes the names in a folder durable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
-    /// Lists a folder, sorted by name.
+    /// Lists a folder, sorted by name. A file that comes, goes or gets another name meanwhile is
+    /// listed or not, and is no error.
     fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>>;
     /// Returns the paths of all files in a folder and in those below it, where that takes fewer
     /// calls than listing each.

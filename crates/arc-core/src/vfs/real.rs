@@ -76,7 +76,11 @@ impl Vfs for RealVfs {
         let mut entries = Vec::new();
         for entry in std::fs::read_dir(dir)? {
             let entry = entry?;
-            let metadata = entry.metadata()?;
+            let metadata = match entry.metadata() {
+                // Another thread or process has removed or renamed it since the folder was opened.
+                Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+                metadata => metadata?,
+            };
             let name = entry.file_name().to_string_lossy().into_owned();
             let len = if metadata.is_dir() { 0 } else { metadata.len() };
             entries.push(DirEntry { name, is_dir: metadata.is_dir(), len, modified: metadata.modified()? });

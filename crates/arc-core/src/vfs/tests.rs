@@ -288,3 +288,28 @@ fn a_fault_reaches_every_kind_of_call() {
     fs.clear();
     assert_eq!(fs.read(p).unwrap(), b"x");
 }
+
+#[test]
+fn a_folder_is_listed_while_files_come_and_go_in_it() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: String| folder.path().join(name);
+    create(&RealVfs, at("stays".into()).to_str().unwrap(), b"here");
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in (0..64).cycle().take_while(|_| !is_over.load(Ordering::Relaxed)) {
+                let (from, to) = (at(format!("{round}.spare")), at(format!("{round}.wal")));
+                create(&RealVfs, from.to_str().unwrap(), b"");
+                RealVfs.rename(&from, &to).unwrap();
+                RealVfs.remove_file(&to).unwrap();
+            }
+        });
+        let listed = |_| RealVfs.list(folder.path()).map(|entries| entries.iter().any(|entry| entry.name == "stays"));
+        let lists: Vec<io::Result<bool>> = (0..5_000).map(listed).collect();
+        is_over.store(true, Ordering::Relaxed);
+        for list in lists {
+            assert!(list.unwrap(), "what stays is listed");
+        }
+    });
+}
