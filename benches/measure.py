@@ -32,16 +32,17 @@ PATHS = [("msgpack-columnar", "iot"), ("msgpack-columnar", "tsbs"), ("msgpack-ro
 
 
 class Server:
-    """A server process on a data directory; restarted on the same port."""
+    """A server process on a data directory, its own or that of another one; restarted on the same port."""
 
-    def __init__(self, folder, *options):
-        self.data = Path(tempfile.mkdtemp(prefix="arc-measure-", dir=folder))
+    def __init__(self, folder, *options, of=None):
+        self.of = of
+        self.data = of.data if of else Path(tempfile.mkdtemp(prefix="arc-measure-", dir=folder))
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self.options = options
-        self.start()
+        self.took = self.start()
 
     def start(self):
         """Starts it and returns the seconds until it is ready."""
@@ -85,7 +86,8 @@ class Server:
     def __exit__(self, *_):
         if self.process.poll() is None:
             self.stop(signal.SIGKILL)
-        shutil.rmtree(self.data)
+        if not self.of:
+            shutil.rmtree(self.data)
 
 
 def load(server, **options):

@@ -22,6 +22,7 @@ use super::{
     pinned::PinnedLog,
     retired::Hold,
     shared::Shared,
+    states_at_hand::{Made, StatesAtHand},
 };
 use crate::{
     Error, Options, Result,
@@ -30,7 +31,7 @@ use crate::{
     model::{PastMoment, WAL_DIR},
     registry::Registry,
     sync::Mutex,
-    wal::{KeptLog, ReplayedFrame, read_between},
+    wal::{KeptLog, LogTail, ReplayedFrame, TailEnd},
 };
 
 /// What the engine knows of older states.
@@ -41,6 +42,7 @@ pub(super) struct Past {
     /// Nothing before this can be asked for, though the setting says so.
     given_up_ns: AtomicI64,
     log_bytes: AtomicU64,
+    at_hand: StatesAtHand,
 }
 
 /// A state that has a name.
@@ -59,6 +61,7 @@ impl Past {
             snapshots: Mutex::default(),
             given_up_ns: AtomicI64::new(i64::MIN),
             log_bytes: AtomicU64::new(log_bytes),
+            at_hand: StatesAtHand::default(),
         }
     }
 
@@ -132,7 +135,18 @@ pub(super) struct PastState {
 impl PastState {
     /// Returns what a manifest says, with no rows but those in files, which `files` keeps.
     pub(super) fn new(state: &ManifestState, files: Arc<dyn Debug + Send + Sync>, memory: &Arc<MemoryBudget>) -> Self {
-        Self { registry: Arc::new(registry_of(state)), _files: files, memory: Arc::clone(memory), held_bytes: 0 }
+        let registry = Arc::new(registry_of(state));
+        Self { registry, _files: files, memory: Arc::clone(memory), held_bytes: 0, is_cut: false }
+    }
+
+    /// Returns the bytes of its rows that are in memory.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.held_bytes
+    }
+
+    /// Returns whether the log has a frame that came after it.
+    pub(super) fn is_cut(&self) -> bool {
+        self.is_cut
     }
 
     /// Does again what the next frame says and returns true; returns false if that came after `time_ns`,
@@ -140,6 +154,7 @@ impl PastState {
     pub(super) fn replay(&mut self, dir: &Path, frame: &ReplayedFrame<'_>, time_ns: i64) -> Result<bool> {
         let damaged = |reason| Error::corrupt(dir, 0, format!("frame {}: {reason}", frame.seq));
         if came_after(frame, time_ns).map_err(damaged)? {
+            self.is_cut = true;
             return Ok(false);
         }
         if let Some((_, staged)) = decode_frame(&self.registry, frame).map_err(damaged)? {
@@ -187,7 +202,10 @@ impl Shared {
     /// Forgets the states that are too old by now, and lets go of their part of the log. Their
     /// files go by their age (see `retired`).
     pub(super) fn trim_history(&self, manifest: &mut Manifest) {
-        self.past.commits.forget_before(self.history_from_ns(self.clock.now_ns()));
+        let now_ns = self.clock.now_ns();
+        let from_ns = self.history_from_ns(now_ns);
+        self.past.at_hand.forget_before(from_ns, now_ns);
+        self.past.commits.forget_before(from_ns);
         let kept = kept_log(&self.options, manifest);
         let mut wal = self.wal.lock();
         wal.keep(kept);
@@ -203,8 +221,10 @@ impl Shared {
     pub(super) fn give_up_history(&self) {
         if !self.options.history.is_zero() {
             tracing::warn!("the disk is full: older states are given up");
-            self.past.given_up_ns.store(self.clock.now_ns(), Ordering::Release);
-            self.remove_retired(self.clock.now_ns());
+            let now_ns = self.clock.now_ns();
+            self.past.given_up_ns.store(now_ns, Ordering::Release);
+            self.past.at_hand.forget_before(now_ns, now_ns);
+            self.remove_retired(now_ns);
         }
     }
 
@@ -215,11 +235,11 @@ impl Shared {
     /// [`Error::OutsideHistory`] for a time whose state is not known any more, or not yet;
     /// [`Error::SnapshotNotFound`]; [`Error::Corrupt`] and [`Error::Io`] if manifest or log cannot
     /// be read.
-    pub(super) fn past_state(&self, at: &PastMoment) -> Result<PastState> {
+    pub(super) fn past_state(&self, at: &PastMoment) -> Result<Arc<PastState>> {
         match at {
             PastMoment::Snapshot(name) => {
                 let (_, state, files) = self.state_of_snapshot(name)?;
-                Ok(PastState::new(&state, files, &self.memory))
+                Ok(Arc::new(PastState::new(&state, files, &self.memory)))
             }
             PastMoment::Time(time_ns) => self.state_at_time(*time_ns),
         }
@@ -234,16 +254,26 @@ impl Shared {
         Ok((held.number, state, files))
     }
 
-    fn state_at_time(&self, time_ns: i64) -> Result<PastState> {
+    fn state_at_time(&self, time_ns: i64) -> Result<Arc<PastState>> {
+        let now_ns = self.clock.now_ns();
+        let last_seq = self.wal.lock().last_seq();
+        if time_ns >= self.history_from_ns(now_ns)
+            && let Some(state) = self.past.at_hand.find(time_ns, last_seq, now_ns)
+        {
+            return Ok(state);
+        }
         let (mark, log, state, files) = self.found_at(time_ns)?;
         let mut past = PastState::new(&state, files, &self.memory);
         // The log is in a folder, wherever data files are.
         let dir = self.root.join(WAL_DIR);
-        if mark.flushed < log.last_seq {
-            let mut visit = |frame: ReplayedFrame<'_>| past.replay(&dir, &frame, time_ns);
-            read_between(self.vfs.as_ref(), &dir, (mark.flushed, log.last_seq), &mut visit)?;
+        let mut tail = LogTail::new(dir.clone(), mark.flushed);
+        let mut visit = |frame: ReplayedFrame<'_>| past.replay(&dir, &frame, time_ns);
+        if tail.read_until(self.vfs.as_ref(), log.last_seq, &mut visit)? == TailEnd::Missing {
+            let reason = format!("frame {} of it is missing or damaged, and {} is needed", tail.next(), log.last_seq);
+            return Err(Error::corrupt(dir, 0, reason));
         }
-        Ok(past)
+        let made = Made { time_ns, last_seq: log.last_seq, now_ns };
+        Ok(self.past.at_hand.keep(past, made, self.memory.limit()))
     }
 
     /// Returns the newest commit at or before a time, the log after it, its state, and what keeps the

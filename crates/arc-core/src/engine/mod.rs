@@ -45,6 +45,7 @@ mod role;
 mod shared;
 mod small_merges;
 mod snapshots;
+mod states_at_hand;
 mod stats;
 mod submit;
 #[cfg(feature = "query")]

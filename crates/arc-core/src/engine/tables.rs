@@ -21,7 +21,7 @@ pub(super) struct EngineTables {
     registry: Arc<Registry>,
     states: PastStates,
     /// What keeps the files of an older state.
-    _past: Option<PastState>,
+    _past: Option<Arc<PastState>>,
 }
 
 /// What has the older states. An answer that is still read keeps its tables, and not the engine.
@@ -32,7 +32,7 @@ enum PastStates {
 }
 
 impl PastStates {
-    fn at(&self, moment: &PastMoment) -> Result<PastState> {
+    fn at(&self, moment: &PastMoment) -> Result<Arc<PastState>> {
         match self {
             Self::Writer(shared) => open(shared)?.past_state(moment),
             Self::Reader(reader) => open(reader)?.past_state(moment),

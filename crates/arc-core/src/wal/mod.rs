@@ -14,7 +14,6 @@
 mod acknowledged;
 mod frame;
 mod live;
-mod past;
 mod reader;
 mod rebuild;
 mod repair;
@@ -35,7 +34,6 @@ use crate::{SequenceNumber, random::RandomSource};
 
 pub(crate) use acknowledged::{ACKNOWLEDGED_FILE, Acknowledged, acknowledged};
 pub(crate) use frame::MAX_PART_BYTES;
-pub(crate) use past::read_between;
 pub(crate) use rebuild::{Rebuild, segments};
 pub(crate) use spare::SpareMaker;
 pub(crate) use survey::{FrameLocation, Survey, survey};

@@ -17,7 +17,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 pub(super) use self::version::Pin;
 use self::{following::Following, version::Version};
-use super::open::Parts;
+use super::{history::from_ns, open::Parts, states_at_hand::StatesAtHand};
 #[cfg(feature = "object-store")]
 use crate::store::OpenStorage;
 use crate::{
@@ -48,6 +48,7 @@ pub(super) struct Reader {
     following: Mutex<Following>,
     /// What was seen last.
     seen: Mutex<Arc<Version>>,
+    at_hand: StatesAtHand,
     /// Whether rows that are in no data file yet can be seen.
     has_log: bool,
     #[cfg(feature = "object-store")]
@@ -76,6 +77,7 @@ impl Reader {
             random,
             following: Mutex::new(following),
             seen,
+            at_hand: StatesAtHand::default(),
             has_log,
             #[cfg(feature = "object-store")]
             storage: parts.storage,
@@ -125,8 +127,10 @@ impl Reader {
 
     /// Renews the lease for what is read now.
     pub(super) fn renew(&self) -> Result<()> {
+        let now_ns = self.clock.now_ns();
+        self.at_hand.forget_before(from_ns(&self.options, now_ns), now_ns);
         let mut following = self.following.lock();
-        let renewed = following.renew(self.clock.now_ns());
+        let renewed = following.renew(now_ns);
         // A reader that nobody asks keeps no rows, and no files that the manifest has no more.
         if let Some(version) = following.at_rest(&self.options) {
             *self.seen.lock() = version;

@@ -14,7 +14,10 @@ use super::{Reader, following::Following};
 use crate::{
     Error, Result, SequenceNumber,
     catalog::ManifestState,
-    engine::history::{PastState, from_ns, in_the_future, no_history, show},
+    engine::{
+        history::{PastState, from_ns, in_the_future, no_history, show},
+        states_at_hand::Made,
+    },
     model::{PastMoment, SnapshotInfo, WAL_DIR},
     wal::{LogTail, ReplayedFrame, TailEnd},
 };
@@ -29,11 +32,11 @@ impl Reader {
     /// [`Error::SnapshotNotFound`]; [`Error::Corrupt`] and [`Error::Io`] if manifest or log cannot be
     /// read; [`Error::Closed`].
     #[cfg_attr(not(any(feature = "query", test)), expect(dead_code, reason = "only SQL asks for it"))]
-    pub(in crate::engine) fn past_state(&self, moment: &PastMoment) -> Result<PastState> {
+    pub(in crate::engine) fn past_state(&self, moment: &PastMoment) -> Result<Arc<PastState>> {
         match moment {
             PastMoment::Snapshot(name) => {
                 let (state, held) = self.state_of_snapshot(name)?;
-                Ok(PastState::new(&state, held, &self.memory))
+                Ok(Arc::new(PastState::new(&state, held, &self.memory)))
             }
             PastMoment::Time(time_ns) => self.state_at_time(*time_ns),
         }
@@ -69,19 +72,23 @@ impl Reader {
         Ok((history.find_state(held.number)?, held))
     }
 
-    fn state_at_time(&self, time_ns: i64) -> Result<PastState> {
-        let (state, seen, held) = self.found_at(time_ns)?;
+    fn state_at_time(&self, time_ns: i64) -> Result<Arc<PastState>> {
+        self.check_is_kept(time_ns)?;
+        let (now_ns, last_seq) = (self.clock.now_ns(), self.following.lock().seen());
+        if let Some(state) = self.at_hand.find(time_ns, last_seq, now_ns) {
+            return Ok(state);
+        }
+        let (state, last_seq, held) = self.found_at(time_ns)?;
         let mut past = PastState::new(&state, held, &self.memory);
-        let dir = self.root.join(WAL_DIR);
-        if !self.has_log {
-            return Ok(past);
+        if self.has_log {
+            let dir = self.root.join(WAL_DIR);
+            let mut tail = LogTail::new(dir.clone(), state.flushed);
+            let mut visit = |frame: ReplayedFrame<'_>| past.replay(&dir, &frame, time_ns);
+            if tail.read_until(self.vfs.as_ref(), last_seq, &mut visit)? == TailEnd::Missing {
+                return Err(unknown(time_ns));
+            }
         }
-        let mut tail = LogTail::new(dir.clone(), state.flushed);
-        let mut visit = |frame: ReplayedFrame<'_>| past.replay(&dir, &frame, time_ns);
-        match tail.read_until(self.vfs.as_ref(), seen, &mut visit)? {
-            TailEnd::Reached => Ok(past),
-            TailEnd::Missing => Err(unknown(time_ns)),
-        }
+        Ok(self.at_hand.keep(past, Made { time_ns, last_seq, now_ns }, self.memory.limit()))
     }
 
     /// Returns the state of the newest commit at or before a time, the last frame that was seen, and

@@ -1,6 +1,7 @@
 //! Every state that was there can be asked for again, for as long as the settings say, whatever was
 //! done since; and what is older is gone.
 
+mod at_hand;
 mod folders;
 
 use std::{
