@@ -180,13 +180,13 @@ export async function history(page, base, admin, browser) {
   await other.addInitScript((token) => sessionStorage.setItem("arc.token", token), admin);
   await other.goto(`${base}#/ask`);
   await other.locator(".cm-content").waitFor();
-  await other.getByRole("button", { name: "History" }).click();
+  await other.getByRole("button", { name: "History", exact: true }).click();
   await other.locator("dialog").getByText("found again").waitFor();
   await accessible(other, "history");
   await other.getByRole("button", { name: "Forget all" }).click();
   await other.getByText("Nothing yet").waitFor();
   await context.close();
-  await page.getByRole("button", { name: "History" }).click();
+  await page.getByRole("button", { name: "History", exact: true }).click();
   await page.getByText("Nothing yet").waitFor();
   await page.keyboard.press("Escape");
 }

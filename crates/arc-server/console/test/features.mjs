@@ -152,7 +152,7 @@ async function asOfInAsk(page, base) {
   assert.match(link, /asof=%40before/);
   // A statement that was run as of then comes back so.
   await page.getByLabel("State").selectOption("");
-  await page.getByRole("button", { name: "History" }).click();
+  await page.getByRole("button", { name: "History", exact: true }).click();
   await page.locator("dialog li").filter({ hasText: "as of snapshot before 😀" }).filter({ hasText: "count(DISTINCT" }).getByRole("button").click();
   await page.waitForFunction(() => document.querySelector('.toolbar select[aria-label="State"]').value === "@before 😀");
   await page.getByLabel("State").selectOption("-45m");

@@ -89,7 +89,7 @@ export async function fromFolder(context) {
     const response = await route.fetch();
     const body = built("index.html").toString();
     const hash = (name) => createHash("sha256").update(new RegExp(`<${name}>([^]*?)</${name}>`).exec(body)[1]).digest("base64");
-    const policy = response.headers()["content-security-policy"].replace(/(script-src 'self' 'sha256-)[^']+/, `$1${hash("script")}`).replace(/(style-src 'sha256-)[^']+/, `$1${hash("style")}`);
+    const policy = response.headers()["content-security-policy"].replace(/script-src [^;]+/, `script-src 'self' 'sha256-${hash("script")}'`).replace(/style-src [^;]+/, `style-src 'sha256-${hash("style")}'`);
     return route.fulfill({ response, body, headers: { ...response.headers(), "content-security-policy": policy } });
   });
 }
