@@ -176,6 +176,8 @@ async function asOfInAsk(page, base) {
   await page.keyboard.press("Enter");
   await page.locator("dialog").getByText("Row 2 of 3").waitFor();
   await page.keyboard.press("Escape");
+  await page.locator("dialog").waitFor({ state: "detached" });
+  assert.ok(await page.locator(".grid").evaluate((grid) => grid === document.activeElement));
 }
 
 async function run(page, base, admin) {

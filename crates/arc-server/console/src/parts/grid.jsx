@@ -151,7 +151,8 @@ export function Grid({ rows, label, version }) {
 
   const shut = () => {
     setOpened(false);
-    scroller.current.focus();
+    // The page may be another one by now.
+    scroller.current?.focus();
   };
 
   return (
