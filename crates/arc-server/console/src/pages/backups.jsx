@@ -66,7 +66,7 @@ export function Snapshots() {
       {found.error && <Notice>{found.error}</Notice>}
       {rows && list.length === 0 && (
         <Empty title="No snapshots">
-          <p>A snapshot keeps the state of all databases under a name, and copies nothing. Notebooks and charts can be drawn as of it, and a table restored.</p>
+          <p>A snapshot keeps the state of all databases under a name, and copies nothing. Statements, notebooks and charts can be asked as of it, and a table restored.</p>
         </Empty>
       )}
       {list.length > 0 && (
