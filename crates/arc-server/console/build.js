@@ -31,11 +31,10 @@ const result = await build({
   outdir: "dist",
 });
 
+const read = (path) => readFileSync(join(here, path), "utf8");
 const files = new Map(result.outputFiles.map(({ path, text }) => [path.split("/").at(-1), text]));
-const styles = ["src/console.css", "node_modules/uplot/dist/uPlot.min.css"].map((path) => readFileSync(join(here, path), "utf8"));
-const css = await build({ stdin: { contents: styles.join("\n"), loader: "css" }, minify: true, write: false });
-files.set("console.css", css.outputFiles[0].text);
-for (const name of ["index.html", "icon.svg"]) files.set(name, readFileSync(join(here, name), "utf8"));
+files.set("index.html", await page());
+files.set("icon.svg", read("icon.svg"));
 files.set("licences.txt", licences(Object.keys(result.metafile.inputs)));
 
 mkdirSync(out, { recursive: true });
@@ -53,6 +52,30 @@ console.log(`${String(total).padStart(8)}  transferred at most`);
 if (total > MOST_BYTES) {
   console.error(`more than ${MOST_BYTES} bytes`);
   process.exit(1);
+}
+
+/** Returns the page with all that its first paint takes: style, frame, and the script that makes the frame that of its user. */
+async function page() {
+  const styles = ["src/console.css", "node_modules/uplot/dist/uPlot.min.css"].map(read);
+  const style = await one({ stdin: { contents: styles.join("\n"), loader: "css" } });
+  const boot = await one({ entryPoints: ["src/boot.js"], bundle: true, format: "iife", target: ["es2022"] });
+  const drawn = `import { renderToString } from "preact-render-to-string";
+    import { FirstFrame } from "./src/frame.jsx";
+    export const frame = renderToString(<FirstFrame />);`;
+  const code = await one({ stdin: { contents: drawn, loader: "jsx", resolveDir: here }, bundle: true, format: "esm", platform: "node", jsx: "automatic", jsxImportSource: "preact" });
+  const { frame } = await import(`data:text/javascript;base64,${Buffer.from(code).toString("base64")}`);
+  const parts = { style, frame, boot };
+  return read("index.html").replace(/\{\{(\w+)\}\}/g, (_, name) => {
+    // The policy of the page names what is between these marks by its hash.
+    if (/<\/?(style|script)|<!--/i.test(parts[name])) throw new Error(`${name} has a mark in it that ends it`);
+    return parts[name];
+  });
+}
+
+/** Builds the one file of something small. */
+async function one(what) {
+  const { outputFiles } = await build({ absWorkingDir: here, minify: true, legalComments: "none", charset: "utf8", write: false, ...what });
+  return outputFiles[0].text.trim();
 }
 
 /** Returns the licences of all packages that something of was bundled. */

@@ -1,11 +1,11 @@
 // Requests to the server that the page is from: relative addresses, the token of the session, errors as errors.
 //
-// The token is in sessionStorage and in the header of requests, never in an address. Nothing asks another host.
+// The token is in the header of requests, never in an address. Nothing asks another host.
 
 import { StreamReader } from "./lib/arrow.js";
 import { Rows } from "./lib/rows.js";
+import { token } from "./session.js";
 
-const TOKEN = "arc.token";
 /** Most of an answer that a page holds; the rest is for a download. */
 export const MOST_ROWS = 1_000_000;
 export const MOST_BYTES = 256 * 1024 * 1024;
@@ -14,15 +14,6 @@ let onUnauthorized = () => {};
 
 export function whenUnauthorized(handler) {
   onUnauthorized = handler;
-}
-
-export function token() {
-  return sessionStorage.getItem(TOKEN) ?? "";
-}
-
-export function setToken(text) {
-  if (text) sessionStorage.setItem(TOKEN, text);
-  else sessionStorage.removeItem(TOKEN);
 }
 
 /** What a request that failed was answered. */

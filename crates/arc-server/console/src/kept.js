@@ -1,6 +1,6 @@
 // What this browser keeps for its user: tabs, looks, and statements on their way to the server. Never a token.
 
-const PREFIX = `arc.console:${new URL(".", document.baseURI).pathname}:`;
+const nameOf = (name) => `arc.console:${new URL(".", document.baseURI).pathname}:${name}`;
 
 /**
  * Who is logged in; what is kept under `own` names is theirs, for others may use this browser. Tabs are not: who comes
@@ -16,7 +16,7 @@ export const own = (name) => (user ? `${name}@${user}` : name);
 
 export function recall(name, otherwise) {
   try {
-    const text = localStorage.getItem(PREFIX + name);
+    const text = localStorage.getItem(nameOf(name));
     return text === null ? otherwise : JSON.parse(text);
   } catch {
     return otherwise;
@@ -25,7 +25,7 @@ export function recall(name, otherwise) {
 
 export function keep(name, value) {
   try {
-    localStorage.setItem(PREFIX + name, JSON.stringify(value));
+    localStorage.setItem(nameOf(name), JSON.stringify(value));
   } catch {
     // A full or forbidden storage only means that it is not kept.
   }

@@ -3,28 +3,23 @@
 import { render } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
-import { get, setToken, token, whenUnauthorized } from "./api.js";
+import { get, whenUnauthorized } from "./api.js";
+import { Frame, Opening, TITLES } from "./frame.jsx";
 import { belongsTo, keep, recall } from "./kept.js";
 import { DATES, browserDates } from "./lib/locale.js";
+import { grantsOf } from "./lib/rights.js";
 import { Ask } from "./pages/ask.jsx";
 import { Draw } from "./pages/draw.jsx";
 import { Load } from "./pages/load.jsx";
 import { Notebooks } from "./pages/notebooks.jsx";
 import { Server } from "./pages/server.jsx";
 import { Tables } from "./pages/tables.jsx";
-import { href, useRoute } from "./route.js";
+import { useRoute } from "./route.js";
 import { loadSchema } from "./schema.js";
-import { App, Button, Icon, Notice, Select } from "./ui.jsx";
+import { PAGE_NAMES, currentPage, isDark, keepFrame, knownPages, setToken, token } from "./session.js";
+import { App, Button, Notice, Select } from "./ui.jsx";
 
-const PAGES = {
-  ask: ["Ask", Ask],
-  draw: ["Draw", Draw],
-  notebooks: ["Notebooks", Notebooks],
-  load: ["Load", Load],
-  tables: ["Tables", Tables],
-  server: ["Server", Server],
-};
-const ICON_OF = { notebooks: "notebook" };
+const PAGES = { ask: Ask, draw: Draw, notebooks: Notebooks, load: Load, tables: Tables, server: Server };
 
 /** Asks who the page's user is: `{ open, admin, id, name, rights, reader }`, or `null` where a token is needed. */
 async function whoAmI() {
@@ -52,12 +47,12 @@ async function askRights() {
   const answer = await fetch(new URL("api/v1/auth/verify", document.baseURI), { headers, credentials: "omit", cache: "no-store" });
   if (!answer.ok) return null;
   const { token_info: info, permissions } = await answer.json();
-  const grants = info.grants ?? [{ rights: permissions, databases: info.databases, tables: info.tables }];
+  const grants = grantsOf(info, permissions);
   const everywhere = (names) => !names || names.length === 0 || names.includes("*");
   const admin = grants.some((grant) => (grant.rights ?? grant.permissions ?? []).includes("admin") && everywhere(grant.databases) && everywhere(grant.tables));
   const rights = new Set(permissions);
   if (rights.has("admin")) for (const right of ["read", "write", "delete"]) rights.add(right);
-  return { open: false, admin, id: String(info.id ?? info.name ?? ""), name: info.name ?? "", rights: [...rights] };
+  return { open: false, admin, id: String(info.id ?? info.name ?? ""), name: info.name ?? "", grants, rights: [...rights] };
 }
 
 /** A browser says of a server that is away no more than that a request failed. */
@@ -81,11 +76,9 @@ function Login({ onDone, reason }) {
     }
   };
   return (
-    <main class="login">
+    <main class="login" id="main" tabIndex={-1}>
       <form onSubmit={go}>
-        <div class="brand">
-          <Logo /> <h1>Arc</h1>
-        </div>
+        <h1>Log in</h1>
         <label class="field wide">
           <span>Token</span>
           <input type="password" name="token" autocomplete="current-password" required value={text} onInput={(event) => setText(event.currentTarget.value)} />
@@ -103,16 +96,6 @@ function Login({ onDone, reason }) {
   );
 }
 
-function Logo() {
-  return (
-    <svg class="logo" viewBox="0 0 32 32" width="26" height="26" aria-hidden="true">
-      <path d="M4 26A14 14 0 0 1 28 26" />
-      <path d="M10 26a7 7 0 0 1 12 0" />
-      <circle cx="16" cy="26" r="2" />
-    </svg>
-  );
-}
-
 function useTheme() {
   const [theme, setTheme] = useState(() => recall("theme", ""));
   const media = useMemo(() => matchMedia("(prefers-color-scheme: dark)"), []);
@@ -122,7 +105,7 @@ function useTheme() {
     media.addEventListener("change", changed);
     return () => media.removeEventListener("change", changed);
   }, []);
-  const dark = theme === "" ? systemDark : theme === "dark";
+  const dark = isDark(theme, systemDark);
   document.documentElement.dataset.theme = dark ? "dark" : "light";
   const toggle = () => {
     const next = dark ? "light" : "dark";
@@ -141,6 +124,8 @@ function Shell() {
   const [schema, setSchema] = useState({});
   const [times, setTimes] = useState(() => ({ local: recall("local", false), dates: recall("dates", browserDates()) }));
   const route = useRoute();
+  // What was painted before the script was there; it stays until the server has said who this is.
+  const known = useMemo(knownPages, []);
 
   const enter = () => whoAmI().then((found) => { setTrouble(""); setWho(found); }, (error) => setTrouble(reasonOf(error)));
   useEffect(() => {
@@ -175,51 +160,55 @@ function Shell() {
     if (who?.rights.includes("read")) refreshSchema();
   }, [who, database]);
 
-  if (who === undefined) return trouble ? <main class="login"><Notice action={<Button onClick={enter}>Try again</Button>}>{trouble}</Notice></main> : null;
-  if (who === null) return <Login reason={trouble} onDone={(found) => { setTrouble(""); setWho(found); }} />;
-
-  const may = (right) => who.rights.includes(right);
-  const app = { who, may, reader: who.reader, dark, times, databases, database, setDatabase, refresh: () => Promise.all([refresh(), refreshSchema()]).catch(() => {}), schema };
-  const pages = Object.keys(PAGES).filter((page) => (page === "load" ? may("write") : page === "ask" || page === "draw" || page === "notebooks" ? may("read") || may("write") : true));
-  const current = pages.includes(route.page) ? route.page : pages[0];
-  const [title, Page] = PAGES[current];
-  document.title = `${title} – Arc`;
+  const may = (right) => who?.rights.includes(right) ?? false;
+  const pages = who === undefined ? known : PAGE_NAMES.filter((page) => (page === "load" ? may("write") : ["ask", "draw", "notebooks"].includes(page) ? may("read") || may("write") : who !== null));
+  useEffect(() => {
+    if (who) keepFrame(pages, who.open);
+  }, [who]);
+  const current = currentPage(pages, route.page);
+  const app = { who, may, reader: who?.reader, dark, times, databases, database, setDatabase, refresh: () => Promise.all([refresh(), refreshSchema()]).catch(() => {}), schema };
+  document.title = who ? `${TITLES[current]} – Arc` : "Arc";
+  const top = who && (
+    <>
+      <label class="inline">
+        <span>Database</span>
+        <Select label="Database" value={database} options={databases.length > 0 ? databases.map(({ name }) => name) : [database]} onPick={setDatabase} />
+      </label>
+      <div class="spacer" />
+      {who.reader && <span class="badge" title="This server only reads what another process writes; changes are made at that one.">Reader</span>}
+      <TimesSelect times={times} onPick={setTimes} />
+      <Button kind="ghost" icon={dark ? "sun" : "moon"} label={dark ? "Light colours" : "Dark colours"} onClick={toggle} />
+      {!who.open && (
+        <Button kind="ghost" icon="out" label={`Log out ${who.name}`} onClick={() => { setToken(""); setTrouble(""); setWho(null); }}>
+          {who.name}
+        </Button>
+      )}
+    </>
+  );
   return (
     <App.Provider value={app}>
-      <a class="skip" href="#main" onClick={(event) => { event.preventDefault(); document.getElementById("main").focus(); }}>
-        Skip to the page
-      </a>
-      <nav class="side" aria-label="Pages">
-        <div class="brand">
-          <Logo /> <span>Arc</span>
-        </div>
-        {pages.map((page) => (
-          <a key={page} href={href(page)} aria-current={page === current ? "page" : undefined} title={PAGES[page][0]}>
-            <Icon name={ICON_OF[page] ?? page} size={18} />
-            <span>{PAGES[page][0]}</span>
-          </a>
-        ))}
-      </nav>
-      <header class="top">
-        <label class="inline">
-          <span>Database</span>
-          <Select label="Database" value={database} options={databases.length > 0 ? databases.map(({ name }) => name) : [database]} onPick={setDatabase} />
-        </label>
-        <div class="spacer" />
-        {who.reader && <span class="badge" title="This server only reads what another process writes; changes are made at that one.">Reader</span>}
-        <TimesSelect times={times} onPick={setTimes} />
-        <Button kind="ghost" icon={dark ? "sun" : "moon"} label={dark ? "Light colours" : "Dark colours"} onClick={toggle} />
-        {!who.open && (
-          <Button kind="ghost" icon="out" label={`Log out ${who.name}`} onClick={() => { setToken(""); setTrouble(""); setWho(null); }}>
-            {who.name}
-          </Button>
+      <Frame pages={pages} current={current} top={top}>
+        {who ? (
+          <Shown page={current} route={route} key={current} />
+        ) : who === null ? (
+          <Login reason={trouble} onDone={(found) => { setTrouble(""); setWho(found); }} />
+        ) : trouble ? (
+          <main class="login" id="main" tabIndex={-1}><Notice action={<Button onClick={enter}>Try again</Button>}>{trouble}</Notice></main>
+        ) : (
+          <Opening page={current} />
         )}
-      </header>
-      <main id="main" tabIndex={-1} class={`page ${current}`}>
-        <h1 class="unseen">{title}</h1>
-        <Page route={route} key={current} />
-      </main>
+      </Frame>
     </App.Provider>
+  );
+}
+
+function Shown({ page, route }) {
+  const Page = PAGES[page];
+  return (
+    <main id="main" tabIndex={-1} class={`page ${page}`}>
+      <h1 class="unseen">{TITLES[page]}</h1>
+      <Page route={route} />
+    </main>
   );
 }
 

@@ -2,22 +2,9 @@
 
 import { useEffect, useState } from "preact/hooks";
 
-export function parseRoute(hash) {
-  const [path, search = ""] = hash.replace(/^#\/?/, "").split(/\?(.*)/s);
-  const [page = "", ...rest] = path.split("/").map((part) => {
-    try {
-      return decodeURIComponent(part);
-    } catch {
-      return part;
-    }
-  });
-  return { page: page || "ask", rest, params: new URLSearchParams(search) };
-}
+import { href, parseRoute } from "./lib/address.js";
 
-export function href(page, params = {}) {
-  const search = new URLSearchParams(Object.entries(params).filter(([, value]) => value !== "" && value !== null && value !== undefined));
-  return `#/${page}${search.size > 0 ? `?${search}` : ""}`;
-}
+export { href };
 
 export function go(page, params) {
   location.hash = href(page, params);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { asOfClause, readAsOf } from "../src/lib/asof.js";
+import { asOfClause, fixedState, inState, readAsOf, stateName } from "../src/lib/asof.js";
 import { tokens } from "../src/lib/sql.js";
 
 const NOW = 1_769_860_800_000_000_000n;
@@ -38,6 +38,27 @@ test("each table that is read gets the clause, and nothing else does", () => {
     [")) FROM", ")) FROM"],
   ]) assert.equal(readAsOf(text, "@"), expected);
   assert.equal(readAsOf("SELECT * FROM pump", ""), "SELECT * FROM pump");
+});
+
+test("a state is put into what reads, refused for what changes, and nothing is changed as of now", () => {
+  for (const [text, state, expected] of [
+    ["DROP TABLE pump", "", "DROP TABLE pump"],
+    ["SELECT * FROM pump", "", "SELECT * FROM pump"],
+    ["SELECT * FROM pump", "@a", "SELECT * FROM pump AT (SNAPSHOT => 'a')"],
+    ["EXPLAIN ANALYZE SELECT * FROM pump", "-10m", "EXPLAIN ANALYZE SELECT * FROM pump FOR SYSTEM_TIME AS OF '2026-01-31T11:50:00Z'"],
+    ["SHOW TABLES", "@a", "SHOW TABLES"],
+  ]) assert.equal(inState(text, state, NOW), expected);
+  for (const text of ["DROP TABLE pump", "INSERT INTO a SELECT * FROM b", "EXPLAIN ANALYZE DELETE FROM a", "CREATE TABLE a AS SELECT 1"]) assert.throws(() => inState(text, "@a", NOW), /does not only read/);
+  for (const state of ["@", "yesterday", "-"]) assert.throws(() => inState("SELECT 1", state, NOW), /no time and no snapshot/);
+});
+
+test("a while ago becomes a time, what stays is left, and each has a name", () => {
+  for (const [state, fixed, name] of [
+    ["", "", ""],
+    ["-10m", "2026-01-31T11:50:00Z", "10m ago"],
+    ["@before 😀", "@before 😀", "snapshot before 😀"],
+    ["2026-01-31T12:00:00.5Z", "2026-01-31T12:00:00.5Z", "2026-01-31 12:00:00"],
+  ]) assert.deepEqual([fixedState(state, NOW), stateName(state)], [fixed, name]);
 });
 
 test("any text keeps all it has, and the walk ends", () => {

@@ -11,7 +11,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { features } from "./features.mjs";
-import { TestServer, accessible, ask, cell, findChromium, fromFolder, launch, picture, problems, step, watch, write } from "./support.mjs";
+import { firstPaint } from "./first-paint.mjs";
+import { TestServer, accessible, ask, cell, findChromium, fromFolder, launch, picture, problems, ran, step, until, visit, watch, write } from "./support.mjs";
 
 const [server, pictures] = process.argv.slice(2);
 const executablePath = findChromium();
@@ -92,7 +93,6 @@ async function steps(browser) {
   await accessible(page, "draw");
   await page.getByLabel("Range").selectOption("15m");
   await page.waitForFunction(() => location.hash.includes("last=15m"));
-  await page.waitForTimeout(300);
   await picture(page, "draw");
   await page.goto("about:blank");
   await page.goto(zoomed);
@@ -116,7 +116,7 @@ async function steps(browser) {
   await page.locator("#cell-999999-0").waitFor();
   assert.equal(await cell(page, 999_999, 0), "1000000");
   await page.keyboard.press("Control+c");
-  await page.waitForFunction(async () => (await navigator.clipboard.readText()) === "500000");
+  await until("the cell is copied", async () => (await page.evaluate(() => navigator.clipboard.readText())) === "500000");
   assert.ok((await page.locator(".grid-cell").count()) < 200);
   await accessible(page, "ask");
 
@@ -183,9 +183,9 @@ async function steps(browser) {
   await picture(page, "ask");
 
   step("a saved query and a notebook are kept in the server; the later save of two is told");
+  await page.locator(".cm-content").click();
   await page.keyboard.press("Control+s");
-  await page.getByRole("button", { name: "Save", exact: true }).first().click().catch(() => {});
-  await page.getByLabel("Name").fill("Hot 😀");
+  await page.locator("dialog").getByLabel("Name").fill("Hot 😀");
   await page.locator("dialog button[type=submit]").click();
   await page.locator("dialog").waitFor({ state: "detached" });
   await page.getByRole("button", { name: "Open…" }).click();
@@ -211,12 +211,12 @@ async function steps(browser) {
   await page.getByText("Somebody saved this notebook").waitFor();
   await page.getByRole("button", { name: "Save as a copy" }).click();
   await page.locator("dialog button[type=submit]").click();
-  await page.locator("dialog").waitFor({ state: "detached" });
-  await page.locator(".cell.sql .cm-content").waitFor();
+  await page.waitForFunction(() => document.querySelector(".title-input")?.value.endsWith("(copy)"));
+  // A notebook that is opened has run nothing yet.
+  assert.equal(await page.locator(".uplot").count(), 0);
   await page.getByRole("button", { name: "Run all" }).click();
   await page.locator(".uplot").waitFor();
   await accessible(page, "notebook");
-  await page.waitForTimeout(300);
   await picture(page, "notebook");
   await page.getByRole("button", { name: "Dashboard" }).click();
   await page.locator(".board .uplot").waitFor();
@@ -231,6 +231,10 @@ async function steps(browser) {
   await other.goto(`${base}#/server`);
   await other.getByRole("tab", { name: "Queries", exact: true }).click();
   await other.getByRole("button", { name: /End the query/ }).first().click();
+  await other.locator("dialog").getByText("CROSS JOIN").waitFor();
+  await accessible(other, "ending a query");
+  await other.locator("dialog").getByRole("button", { name: "End" }).click();
+  await other.locator("dialog").waitFor({ state: "detached" });
   await page.locator(".work > .notice").getByText(/cancel/i).waitFor();
 
   step("a file is imported by picking it");
@@ -262,9 +266,12 @@ async function steps(browser) {
   await page.getByRole("link", { name: "cpu" }).waitFor();
   await page.waitForFunction(() => ![...document.querySelectorAll("td a")].some((link) => link.textContent === "pump"));
   await accessible(page, "tables");
+  let samples = 0;
+  page.on("response", (response) => response.url().endsWith("/metrics") && samples++);
   await page.goto(`${base}#/server`);
   await page.locator(".uplot").first().waitFor();
-  await page.waitForTimeout(4500);
+  await page.getByText("The token admin may").waitFor();
+  await until("the charts have some points", () => samples >= 3);
   await accessible(page, "server");
   await picture(page, "server");
   await page.getByRole("tab", { name: "Tokens" }).click();
@@ -290,10 +297,14 @@ async function steps(browser) {
   await little.goto(base);
   await little.locator(".cm-content").waitFor();
   assert.equal(await little.getByRole("link", { name: "Load" }).count(), 0);
+  const mayDelete = little.waitForResponse(/delete\/config/);
   await little.goto(`${base}#/tables`);
   await little.getByRole("link", { name: "cpu" }).waitFor();
+  await (await mayDelete).finished();
   assert.equal(await little.getByRole("button", { name: /Drop|Database$/ }).count(), 0);
-  await little.goto(`${base}#/server`);
+  await visit(little, base, "server");
+  await little.getByText("The token reader may").waitFor();
+  assert.equal(await little.locator(".facts dd").last().textContent(), "read");
   assert.equal(await little.getByRole("tab", { name: /Tokens|Backups|Log/ }).count(), 0);
   await little.close();
 
@@ -305,8 +316,7 @@ async function steps(browser) {
   await page.keyboard.press("Control+Enter");
   await page.getByText("The server does not answer").waitFor();
   base = await start(running.port);
-  await page.getByRole("button", { name: "Run", exact: true }).click();
-  await page.locator("#cell-0-0").waitFor();
+  await ran(page, () => page.getByRole("button", { name: "Run", exact: true }).click());
   assert.equal(await cell(page, 0, 0), "600");
 
   step("a token that is revoked leads to the log-in");
@@ -325,15 +335,13 @@ async function steps(browser) {
   await page.goto(`${base}#/draw?last=15m&table=cpu`);
   await page.locator(".uplot").waitFor();
   await accessible(page, "draw, dark");
-  await page.waitForTimeout(300);
   await picture(page, "draw-dark");
   await page.goto(`${base}#/ask`);
   await page.locator(".cm-content").waitFor();
   await accessible(page, "ask, dark");
   await page.setViewportSize({ width: 390, height: 780 });
   for (const name of ["ask", "draw", "notebooks", "load", "tables", "server"]) {
-    await page.goto(`${base}#/${name}`);
-    await page.waitForTimeout(400);
+    await visit(page, base, name);
     assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${name} is wider than a phone`);
     await picture(page, `phone-${name}`);
   }
@@ -343,9 +351,12 @@ async function steps(browser) {
   base = await start(0, ["--no-auth"]);
   const open = await context.newPage();
   watch(open, base);
+  const sent = [];
+  open.on("request", (request) => sent.push(request.postData() ?? ""));
   await open.goto(`${base}#/ask?q=${encodeURIComponent("DROP TABLE cpu")}`);
   await open.locator(".cm-content").getByText("DROP TABLE cpu").waitFor();
-  await open.waitForTimeout(500);
+  await open.getByRole("button", { name: "cpu", exact: true }).waitFor();
+  assert.ok(sent.length > 3 && !sent.some((body) => body.includes("DROP")), sent.join("\n"));
   const left = await fetch(`${base}api/v1/query`, { method: "POST", body: JSON.stringify({ sql: "SELECT count(*) FROM cpu" }) });
   assert.equal((await left.json()).data[0][0], 600);
   // A chart of a link can only read.
@@ -353,6 +364,9 @@ async function steps(browser) {
   await open.locator(".notice").waitFor();
   const still = await fetch(`${base}api/v1/query`, { method: "POST", body: JSON.stringify({ sql: "SELECT count(*) FROM cpu" }) });
   assert.equal(still.status, 200);
+
+  step("the frame is painted before the script is there, in the colours and the width that it has later");
+  await firstPaint(browser, base, `${base}console/console.js`);
 
   step("behind a prefix it works as well");
   const proxy = createServer((request, response) => {
@@ -365,6 +379,8 @@ async function steps(browser) {
   const prefixed = `http://127.0.0.1:${proxy.address().port}/arc/`;
   const behind = await context.newPage();
   watch(behind, prefixed);
+  // The style of the page is allowed there as well.
+  await firstPaint(browser, prefixed, `${prefixed}console/console.js`);
   await behind.goto(prefixed);
   await behind.locator(".cm-content").waitFor();
   await ask(behind, "SELECT count(*) AS points FROM cpu");

@@ -5,7 +5,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { faults, files, history, narrowAndByKeyboard, quickstart, reader } from "./faults.mjs";
-import { TestServer, accessible, call, fromFolder, picture, problems, step, watch } from "./support.mjs";
+import { TestServer, accessible, ask, call, cell, fromFolder, picture, problems, step, until, watch } from "./support.mjs";
 
 const SEED_MINUTES = 120;
 
@@ -66,6 +66,12 @@ async function pastAndPictures(page, base, admin, context) {
   await page.locator("dialog button[type=submit]").click();
   await page.getByRole("cell", { name: "before 😀", exact: true }).waitFor();
   await accessible(page, "snapshots");
+  await page.getByRole("button", { name: "Branch of before 😀" }).click();
+  await page.locator("dialog .snippet").getByText("--snapshot 'before 😀'").waitFor();
+  await accessible(page, "branch");
+  await page.locator("dialog").getByLabel("State").selectOption("");
+  await page.waitForFunction(() => document.querySelector("dialog .snippet pre").textContent.endsWith("--to ./arc-branch"));
+  await page.keyboard.press("Escape");
   await sql(base, admin, "CREATE TABLE IF NOT EXISTS other (time TIMESTAMP, v DOUBLE)");
   await call(base, admin, "POST", "api/v1/delete", JSON.stringify({ database: "default", measurement: "cpu", where: "host = 'c'", confirm: true }));
   await page.goto(`${base}#/draw?table=cpu&last=6h&by=host`);
@@ -78,6 +84,7 @@ async function pastAndPictures(page, base, admin, context) {
   await page.locator("dialog button[type=submit]").click();
   await page.locator(".work > .notice").waitFor();
   await page.getByLabel("State").selectOption("");
+  await asOfInAsk(page, base);
   await page.goto(`${base}#/notebooks`);
   await page.getByRole("button", { name: "New notebook" }).click();
   await page.locator(".cell.sql .cm-content").click();
@@ -119,6 +126,58 @@ async function pastAndPictures(page, base, admin, context) {
   await page.locator("dialog input").fill("before 😀");
   await page.locator("dialog").getByRole("button", { name: "Drop" }).click();
   await page.getByText("No snapshots").waitFor();
+}
+
+/** `cpu` has three hosts in the snapshot and two now. */
+async function asOfInAsk(page, base) {
+  const hosts = async (expected) => {
+    await ask(page, "SELECT count(DISTINCT host) AS hosts FROM cpu");
+    assert.equal(await cell(page, 0, 0), expected);
+  };
+  await page.goto(`${base}#/ask`);
+  await page.locator(".cm-content").waitFor();
+  await hosts("2");
+  await page.getByLabel("State").selectOption("@before 😀");
+  await hosts("3");
+  await page.locator(".status").getByText("as of snapshot before 😀").waitFor();
+  await accessible(page, "ask as of");
+  await ask(page, "EXPLAIN ANALYZE SELECT * FROM cpu");
+  await page.locator(".plan").waitFor();
+  await ask(page, "DELETE FROM cpu WHERE usage > 0");
+  await page.locator(".work > .notice").getByText("the past stays what it was").waitFor();
+  await ask(page, "SELECT nope FROM cpu");
+  assert.equal(await page.locator(".cm-lintRange-error").textContent(), "nope");
+  await page.getByRole("button", { name: "Link" }).click();
+  const link = await until("the link is copied", async () => /^.*#\/ask\?.*nope.*$/.exec(await page.evaluate(() => navigator.clipboard.readText()))?.[0]);
+  assert.match(link, /asof=%40before/);
+  // A statement that was run as of then comes back so.
+  await page.getByLabel("State").selectOption("");
+  await page.getByRole("button", { name: "History", exact: true }).click();
+  await page.locator("dialog li").filter({ hasText: "as of snapshot before 😀" }).filter({ hasText: "count(DISTINCT" }).getByRole("button").click();
+  await page.waitForFunction(() => document.querySelector('.toolbar select[aria-label="State"]').value === "@before 😀");
+  await page.getByLabel("State").selectOption("-45m");
+  await ask(page, "SELECT 1 AS one");
+  assert.equal(await page.locator(".status").getByText("as of").count(), 0);
+  await page.getByLabel("State").selectOption("");
+
+  // One row with all of its columns, also those that a cell cuts off.
+  await ask(page, "SELECT value AS n, repeat('long ', 200) AS t, NULL AS nothing FROM generate_series(1, 3) ORDER BY 1");
+  await page.locator("#cell-1-1").dblclick();
+  await page.locator("dialog").getByText("Row 2 of 3").waitFor();
+  await accessible(page, "row");
+  assert.equal((await page.locator("dialog td").nth(1).textContent()).length, 1000);
+  await page.getByRole("button", { name: "Next row" }).click();
+  await page.locator("dialog").getByText("Row 3 of 3").waitFor();
+  await page.locator("dialog").getByRole("button", { name: "Copy" }).click();
+  await until("the row is copied", async () => (await page.evaluate(() => navigator.clipboard.readText())).startsWith("n\t3\nt\tlong "));
+  await page.keyboard.press("Escape");
+  await page.locator("dialog").waitFor({ state: "detached" });
+  await page.keyboard.press("ArrowUp");
+  await page.keyboard.press("Enter");
+  await page.locator("dialog").getByText("Row 2 of 3").waitFor();
+  await page.keyboard.press("Escape");
+  await page.locator("dialog").waitFor({ state: "detached" });
+  assert.ok(await page.locator(".grid").evaluate((grid) => grid === document.activeElement));
 }
 
 async function run(page, base, admin) {

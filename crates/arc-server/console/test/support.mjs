@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -15,9 +16,23 @@ const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 export const problems = [];
 export const step = (name) => console.log(`- ${name}`);
 
+/**
+ * Asks again until `found` returns something true, which is returned; fails with what was waited for. In place of the browser's
+ * `waitForFunction` wherever a promise has to be asked: that one takes the promise itself for an answer, which is always true.
+ */
+export async function until(what, found, seconds = 120) {
+  const end = Date.now() + seconds * 1000;
+  for (;;) {
+    const value = await found();
+    if (value) return value;
+    assert.ok(Date.now() < end, `waited in vain until ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
 /** Returns the browser of this machine, if it has one. */
 export function findChromium() {
-  return [process.env.CHROMIUM, "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find((path) => path && existsSync(path));
+  return [process.env.CHROMIUM, "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome", "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"].find((path) => path && existsSync(path));
 }
 
 export const launch = (executablePath) => chromium.launch({ executablePath, args: ["--no-sandbox"] });
@@ -59,15 +74,23 @@ export class TestServer {
   }
 }
 
-const TYPES = { js: "text/javascript", css: "text/css", svg: "image/svg+xml", txt: "text/plain" };
+const TYPES = { js: "text/javascript", svg: "image/svg+xml", txt: "text/plain" };
 
 /** Has pages take built files from a folder, if one is named. */
 export async function fromFolder(context) {
   const folder = process.env.CONSOLE_DIST;
   if (!folder) return;
+  const built = (name) => gunzipSync(readFileSync(join(folder, `${name}.gz`)));
   await context.route(/\/console\/\w+\.\w+$/, (route) => {
     const name = new URL(route.request().url()).pathname.split("/").at(-1);
-    return route.fulfill({ body: gunzipSync(readFileSync(join(folder, `${name}.gz`))), contentType: TYPES[name.split(".").at(-1)] });
+    return route.fulfill({ body: built(name), contentType: TYPES[name.split(".").at(-1)] });
+  });
+  await context.route((url) => ["/", "/arc/"].includes(url.pathname), async (route) => {
+    const response = await route.fetch();
+    const body = built("index.html").toString();
+    const hash = (name) => createHash("sha256").update(new RegExp(`<${name}>([^]*?)</${name}>`).exec(body)[1]).digest("base64");
+    const policy = response.headers()["content-security-policy"].replace(/script-src [^;]+/, `script-src 'self' 'sha256-${hash("script")}'`).replace(/style-src [^;]+/, `style-src 'sha256-${hash("style")}'`);
+    return route.fulfill({ response, body, headers: { ...response.headers(), "content-security-policy": policy } });
   });
 }
 
@@ -98,6 +121,8 @@ export async function picture(page, name, pictures = folderOfPictures) {
   if (!pictures) return;
   // A page that is not in front draws nothing.
   await page.bringToFront();
+  // What was changed is drawn in the frame after the next.
+  await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
   await page.screenshot({ path: join(pictures, `${name}.png`) });
 }
 
@@ -108,10 +133,26 @@ export async function write(page, text) {
   await page.keyboard.insertText(text);
 }
 
+/** Does what runs statements of Ask, and waits until they have ended: not those that ran before. */
+export async function ran(page, act) {
+  const of = (name) => page.locator(".work[data-run], .work").first().getAttribute(name);
+  const before = await of("data-run");
+  await act();
+  await until("the statement has ended", async () => (await of("data-run")) !== before && (await of("aria-busy")) === "false");
+}
+
 export async function ask(page, sql) {
   await write(page, sql);
-  await page.keyboard.press("Control+Enter");
-  await page.waitForFunction(() => document.querySelector("[data-done]") || document.querySelector(".work > .notice"));
+  await ran(page, () => page.keyboard.press("Control+Enter"));
+}
+
+/** Goes to an address of the page and waits until that page shows something, and not the one that was there before. */
+export async function visit(page, base, address) {
+  await page.goto(`${base}#/${address}`);
+  const [, name, tab] = /^(\w+)(?:.*[?&]tab=(\w+))?/.exec(address);
+  const main = `main.${name}:not([aria-busy])`;
+  if (tab) await page.locator(`${main} [data-tab="${tab}"][aria-selected="true"]`).waitFor();
+  await page.locator(main).locator(tab ? ".pane" : "xpath=.").locator(":is(.cm-content, .empty, .uplot, .list li, .notice, table, textarea, .grid-cell)").first().waitFor();
 }
 
 export const cell = (page, row, column) => page.locator(`#cell-${row}-${column}`).first().textContent();

@@ -9,6 +9,7 @@ use axum::{
     extract::{Path, Request, rejection::PathRejection},
     response::{IntoResponse, Response},
 };
+use base64::{Engine as _, prelude::BASE64_STANDARD};
 use flate2::read::GzDecoder;
 use hyper::{
     HeaderMap, StatusCode, Uri,
@@ -18,12 +19,11 @@ use ring::digest;
 
 use crate::{errors::Failure, http::accept::wishes};
 
-/// What a browser lets the page do: its own files and requests to this server, no script that is written into a page, nothing that is
-/// embedded. Text never becomes markup, wherever it came from.
-const POLICY: HeaderValue = HeaderValue::from_static(
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data: blob:; base-uri 'none'; \
-     form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
-);
+/// What a browser lets the page do; `None` would be a page that was built wrongly.
+static POLICY: LazyLock<Option<HeaderValue>> = LazyLock::new(|| {
+    let page = FILES.iter().find(|file| file.name == PAGE)?;
+    policy(&String::from_utf8(plain(page.gzipped)?).ok()?)
+});
 const PREFIX: &str = "/console/";
 const PAGE: &str = "index.html";
 
@@ -45,10 +45,9 @@ macro_rules! files {
 }
 
 /// All files; `console/build.js` makes exactly these.
-static FILES: [PageFile; 7] = files! {
+static FILES: [PageFile; 6] = files! {
     "index.html": "text/html; charset=utf-8",
     "console.js": "text/javascript; charset=utf-8",
-    "console.css": "text/css; charset=utf-8",
     "editor.js": "text/javascript; charset=utf-8",
     "chart.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
@@ -111,9 +110,31 @@ fn serve(name: &str, headers: &HeaderMap) -> Option<Response> {
     // A browser keeps them and asks each time whether there are newer ones.
     answered.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     answered.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
-    answered.insert(header::CONTENT_SECURITY_POLICY, POLICY);
+    answered.insert(header::CONTENT_SECURITY_POLICY, POLICY.clone()?);
     answered.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     Some(response)
+}
+
+/// Writes the policy of a page: its own files and requests to this server, nothing that is embedded, and of what is written into a page
+/// the one script and the one style that this page has, named by their hashes. Text never becomes markup, wherever it came from.
+fn policy(page: &str) -> Option<HeaderValue> {
+    let script = hash(inner(page, "script")?);
+    let style = hash(inner(page, "style")?);
+    let policy = format!(
+        "default-src 'none'; script-src 'self' '{script}'; style-src '{style}'; connect-src 'self'; img-src 'self' data: blob:; \
+         base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+    );
+    HeaderValue::try_from(policy).ok()
+}
+
+/// Returns what is in the first element of a name that has no attributes.
+fn inner<'a>(page: &'a str, name: &str) -> Option<&'a str> {
+    let (_, rest) = page.split_once(&format!("<{name}>"))?;
+    Some(rest.split_once(&format!("</{name}>"))?.0)
+}
+
+fn hash(text: &str) -> String {
+    format!("sha256-{}", BASE64_STANDARD.encode(digest::digest(&digest::SHA256, text.as_bytes())))
 }
 
 fn plain(gzipped: &[u8]) -> Option<Vec<u8>> {

@@ -2,7 +2,9 @@
 
 use std::io::Read;
 
+use base64::{Engine as _, prelude::BASE64_STANDARD};
 use hyper::Method;
+use ring::digest;
 use serde_json::{Value, json};
 
 use crate::{
@@ -27,12 +29,15 @@ async fn browsers_get_the_page_and_programs_what_they_got_before() {
     assert_eq!((page.status.as_u16(), page.header("content-type")), (200, "text/html; charset=utf-8"));
     let text = unpacked(&page);
     assert!(text.contains("<script type=\"module\" src=\"console/console.js\"></script>"), "{text}");
-    // No script and no style in the page, no address of another host, none that does not work behind a prefix.
-    for unwanted in ["<style", "style=", "http://", "https://", "=\"/", "onload="] {
+    // No style of an element, no address of another host, none that does not work behind a prefix.
+    for unwanted in ["style=", "http://", "https://", "=\"/", "url(/", "onload="] {
         assert!(!text.contains(unwanted), "{unwanted}");
     }
     let policy = page.header("content-security-policy");
-    assert!(policy.starts_with("default-src 'none'; script-src 'self';") && !policy.contains("unsafe"), "{policy}");
+    assert!(
+        policy.starts_with("default-src 'none'; script-src 'self' 'sha256-") && !policy.contains("unsafe"),
+        "{policy}"
+    );
     assert_eq!((page.header("x-content-type-options"), page.header("x-frame-options")), ("nosniff", "DENY"));
     let plain = server.send(Method::GET, "/", &[BROWSER], "").await;
     assert_eq!(String::from_utf8_lossy(&plain.body), text);
@@ -44,13 +49,40 @@ async fn browsers_get_the_page_and_programs_what_they_got_before() {
     assert_eq!(json.header("content-security-policy"), "default-src 'none'");
 }
 
+/// What is between the marks of each element of a name that has no attributes.
+fn inner(page: &str, name: &str) -> Vec<String> {
+    let (open, close) = (format!("<{name}>"), format!("</{name}>"));
+    page.split(&open).skip(1).map(|rest| rest.split_once(&close).unwrap().0.to_owned()).collect()
+}
+
+#[tokio::test]
+async fn the_policy_names_the_style_and_the_script_of_the_page_as_it_is_served() {
+    let server = Server::new();
+    // A proxy with a prefix takes it away and passes the rest on, with heads of its own.
+    let proxied = [BROWSER, ("x-forwarded-prefix", "/arc"), ("x-forwarded-host", "example.org")];
+    for headers in [&[BROWSER][..], &proxied] {
+        let page = server.send(Method::GET, "/", headers, "").await;
+        let text = String::from_utf8(page.body.to_vec()).unwrap();
+        let (scripts, styles) = (inner(&text, "script"), inner(&text, "style"));
+        assert_eq!((scripts.len(), styles.len(), text.matches("<style").count()), (1, 1, 1));
+        assert_eq!(text.matches("<script").count(), 2, "one more that is a file");
+        let policy = page.header("content-security-policy");
+        for (directive, inline) in [("script-src 'self' ", &scripts[0]), ("style-src ", &styles[0])] {
+            assert!(inline.len() > 500, "{inline}");
+            let hash = BASE64_STANDARD.encode(digest::digest(&digest::SHA256, inline.as_bytes()));
+            assert!(policy.contains(&format!("; {directive}'sha256-{hash}';")), "{policy}");
+        }
+        // There is something to paint without the script.
+        assert!(text.contains("<nav") && text.contains("Notebooks"), "{text}");
+    }
+}
+
 #[tokio::test]
 async fn files_of_the_page_are_small_and_asked_for_once() {
     let server = Server::new();
     let mut bytes = 0;
     for (name, content_type) in [
         ("console.js", "text/javascript; charset=utf-8"),
-        ("console.css", "text/css; charset=utf-8"),
         ("editor.js", "text/javascript; charset=utf-8"),
         ("chart.js", "text/javascript; charset=utf-8"),
         ("icon.svg", "image/svg+xml"),

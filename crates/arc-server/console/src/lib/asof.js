@@ -3,7 +3,7 @@
 // A state is written in a few letters, for addresses and notebooks: nothing is now, `-10m` ten minutes ago, `2026-01-31T12:00:00Z` a
 // time, `@name` a snapshot.
 
-import { quoteText, tokens } from "./sql.js";
+import { isRead, quoteText, tokens } from "./sql.js";
 import { isoTime, parseDuration, parseTime } from "./time.js";
 
 /** Returns what SQL has after a table for a state, `""` for now, or `null` if it is none. */
@@ -13,6 +13,26 @@ export function asOfClause(state, nowNs) {
   const back = state.startsWith("-") ? parseDuration(state.slice(1)) : null;
   const time = back === null ? parseTime(state) : nowNs - back;
   return time === null ? null : `FOR SYSTEM_TIME AS OF '${isoTime(time)}'`;
+}
+
+/** Returns a state that stays what it is: a while ago becomes the time that this is at `nowNs`. */
+export function fixedState(state, nowNs) {
+  const back = state.startsWith("-") ? parseDuration(state.slice(1)) : null;
+  return back === null ? state : isoTime(nowNs - back);
+}
+
+/** Names a state for people. */
+export function stateName(state) {
+  if (state.startsWith("@")) return `snapshot ${state.slice(1)}`;
+  return state.startsWith("-") ? `${state.slice(1)} ago` : state.slice(0, 19).replace("T", " ");
+}
+
+/** Writes a statement so that it reads a state. Throws where the state is none, and for what changes something: it has no past. */
+export function inState(text, state, nowNs) {
+  const clause = asOfClause(state, nowNs);
+  if (clause === null) throw new Error(`As of ${state}: this is no time and no snapshot.`);
+  if (clause && !isRead(text)) throw new Error("This statement does not only read, and the past stays what it was. Pick “As of now” to run it.");
+  return readAsOf(text, clause);
 }
 
 const ENDS_LIST = new Set(["where", "group", "order", "having", "limit", "offset", "union", "except", "intersect", "window", "qualify", "fetch"]);

@@ -8,6 +8,12 @@ const quoted = (text) => JSON.stringify(text);
 const toml = (text) => quoted(text).replaceAll("$", "$$$$");
 const java = (text) => quoted(text);
 
+/** Writes the command that makes a branch of a data directory: of a state that stays, `""` for now. */
+export function branchCommand(state) {
+  const moment = state.startsWith("@") ? ` --snapshot ${sh(state.slice(1))}` : state ? ` --at ${sh(state)}` : "";
+  return `arc-server branch --data-dir ./arc-data --to ./arc-branch${moment}`;
+}
+
 /** Returns `{ name, text, hint }` for each program; the token is a variable of the environment, `ARC_TOKEN`. */
 export function clients({ url, database, open }) {
   const { protocol, hostname, port, pathname } = new URL(url);

@@ -5,16 +5,18 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { get, path, query } from "../api.js";
 import { exchange, forgetAll, localHistory, remember } from "../history.js";
 import { keep, recall } from "../kept.js";
+import { fixedState, inState, stateName } from "../lib/asof.js";
 import { bytes, milliseconds } from "../lib/display.js";
 import { MOST_ENTRIES } from "../lib/history.js";
 import { count, moment } from "../lib/locale.js";
 import { errorPlace, firstWord, quoteName, statementAt, statements, substitute } from "../lib/sql.js";
 import { readPlan } from "../lib/plan.js";
+import { AsOfPicker } from "../parts/asof.jsx";
 import { Editor } from "../parts/editor.jsx";
 import { Result } from "../parts/result.jsx";
 import { SaveDocument, openDocuments } from "../parts/documents.jsx";
-import { go, replace } from "../route.js";
-import { Button, Dialog, Notice, useApp } from "../ui.jsx";
+import { go, href, replace } from "../route.js";
+import { Button, Dialog, Notice, copyText, useApp } from "../ui.jsx";
 
 const FIRST = "-- Ctrl+Enter runs the statement at the cursor, or what is selected.\nSHOW TABLES;\n";
 const HOUR = 3_600_000_000_000n;
@@ -40,9 +42,10 @@ export function Ask({ route }) {
     keep("tab", id);
     setCurrent(id);
   };
-  const open = (name, text, document = null) => {
+  const asof = tab.asof ?? "";
+  const open = (name, text, { document = null, asof = "" } = {}) => {
     const id = Math.max(0, ...tabs.map((other) => other.id)) + 1;
-    keepTabs([...tabs, { id, name, text, document }]);
+    keepTabs([...tabs, { id, name, text, document, asof }]);
     pick(id);
   };
   const close = (id) => {
@@ -56,7 +59,8 @@ export function Ask({ route }) {
   useEffect(() => {
     const text = route.params.get("q");
     if (text === null) return;
-    if (tab.text !== text) open("From a link", text);
+    const state = route.params.get("asof") ?? "";
+    if (tab.text !== text || asof !== state) open("From a link", text, { asof: state });
     const db = route.params.get("db");
     if (db) app.setDatabase(db);
     replace("ask");
@@ -75,26 +79,31 @@ export function Ask({ route }) {
     put(id, { controller, started: performance.now(), error: null, outcome: null, done: [], version: 0, at: 0, sql: "" });
     const done = [];
     for (const statement of list) {
-      const sql = substitute(statement.text, { from: now - HOUR, to: now });
-      put(id, { sql, at: done.length, of: list.length });
+      const plain = substitute(statement.text, { from: now - HOUR, to: now });
+      let sql = plain;
+      put(id, { sql, plain, asof: "", at: done.length, of: list.length });
       try {
+        sql = inState(plain, asof, now);
+        // What has no table of a database in it is the same at any time.
+        put(id, { sql, asof: sql === plain ? "" : fixedState(asof, now) });
         const outcome = await query(sql, {
           database: app.database,
           signal: controller.signal,
           onProgress: (outcome) => put(id, { outcome, version: performance.now() }),
         });
         done.push({ sql, rows: outcome.rows.length, ms: outcome.ms });
-        remember({ sql: statement.text, database: app.database, rows: outcome.rows.length, ms: outcome.ms, at: Date.now() }, app.who);
+        remember({ sql: statement.text, database: app.database, asof, rows: outcome.rows.length, ms: outcome.ms, at: Date.now() }, app.who);
         put(id, { outcome, version: performance.now(), done: [...done], ranIn: app.database });
         setShown((before) => (readPlan(outcome.rows) ? "plan" : before === "plan" ? "rows" : before));
         if (["create", "drop", "insert", "delete", "alter"].includes(firstWord(sql))) app.refresh();
       } catch (failed) {
         const stopped = failed.name === "AbortError";
         const message = stopped ? "Cancelled." : failed.message;
-        remember({ sql: statement.text, database: app.database, error: message, at: Date.now() }, app.who);
+        remember({ sql: statement.text, database: app.database, asof, error: message, at: Date.now() }, app.who);
         put(id, { error: message, stopped, outcome: failed.partial ?? null, version: performance.now(), failedAt: done.length });
-        const place = stopped ? null : errorPlace(message, sql);
-        if (place && sql === statement.text) {
+        // A line and a column are those of what was sent, a name is found in what was written as well.
+        const place = stopped || (sql !== statement.text && / at Line: /.test(message)) ? null : errorPlace(message, statement.text);
+        if (place) {
           editor.current?.setErrors([{ from: offset + statement.from + place.from, to: offset + statement.from + place.to, message }]);
         }
         break;
@@ -116,6 +125,11 @@ export function Ask({ route }) {
     const [one] = list;
     if (one) execute([{ ...one, text: /^\s*explain/i.test(one.text) ? one.text : `EXPLAIN ANALYZE ${one.text}` }], offset - 16);
   };
+  // A while ago is another time tomorrow.
+  const link = () => {
+    const state = fixedState(asof, BigInt(Date.now()) * 1_000_000n);
+    return new URL(href("ask", { q: editor.current?.text() ?? tab.text, db: app.database, asof: state }), location.href).href;
+  };
   const cancel = () => {
     const { controller } = answers[tab.id] ?? {};
     controller?.abort();
@@ -126,7 +140,7 @@ export function Ask({ route }) {
   return (
     <>
       <SchemaTree onName={(name) => editor.current?.insert(name)} onTable={(table) => open(table, `SELECT *\nFROM ${quoteName(table)}\nORDER BY time DESC\nLIMIT 100;\n`)} />
-      <section class="work" aria-label="Query">
+      <section class="work" aria-label="Query" aria-busy={Boolean(run?.controller)} data-run={run?.started}>
         <div class="files">
           <div class="file-tabs" role="group" aria-label="Open queries">
             {tabs.map((other) => (
@@ -155,6 +169,8 @@ export function Ask({ route }) {
           {!app.reader && <Button icon="save" onClick={() => setDialog("save")} title="Ctrl+S">Save</Button>}
           <Button onClick={() => setDialog("open")}>Open…</Button>
           <Button onClick={() => setDialog("history")}>History</Button>
+          <Button icon="copy" onClick={() => copyText(link())} title="Copies an address that shows this statement; it runs nothing">Link</Button>
+          <AsOfPicker state={asof} onPick={(state) => edit({ asof: state })} />
           <div class="spacer" />
           {run && <Progress run={run} database={app.database} />}
         </div>
@@ -163,16 +179,16 @@ export function Ask({ route }) {
           <Notice kind="info">These are the first {count(run.outcome.rows.length)} rows, as many as a page holds. A download has all of them.</Notice>
         )}
         {run?.outcome ? (
-          <Result outcome={run.outcome} version={run.version} sql={run.sql} database={run.ranIn ?? app.database} shown={shown} onShow={setShown} onDraw={() => go("draw", { db: app.database, sql: run.sql })} />
+          <Result outcome={run.outcome} version={run.version} sql={run.sql} database={run.ranIn ?? app.database} shown={shown} onShow={setShown} onDraw={() => go("draw", { db: app.database, sql: run.plain, asof: run.asof })} />
         ) : (
           !run?.error && !run?.controller && <Hint />
         )}
       </section>
       {dialog === "save" && (
-        <SaveDocument kind="query" name={tab.document?.name ?? tab.name} document={tab.document} body={{ sql: editor.current?.text() ?? tab.text, database: app.database }} onClose={() => setDialog("")} onSaved={(document) => edit({ name: document.name, document })} />
+        <SaveDocument kind="query" name={tab.document?.name ?? tab.name} document={tab.document} body={{ sql: editor.current?.text() ?? tab.text, database: app.database, asof }} onClose={() => setDialog("")} onSaved={(document) => edit({ name: document.name, document })} />
       )}
-      {dialog === "open" && <OpenQuery onClose={() => setDialog("")} onOpen={(document) => { open(document.name, document.body.sql ?? "", { id: document.id, version: document.version, name: document.name, shared: document.shared }); if (document.body.database) app.setDatabase(document.body.database); }} />}
-      {dialog === "history" && <History onClose={() => setDialog("")} onOpen={(text) => open("From history", text)} />}
+      {dialog === "open" && <OpenQuery onClose={() => setDialog("")} onOpen={({ body, id, version, name, shared }) => { open(name, body.sql ?? "", { document: { id, version, name, shared }, asof: String(body.asof ?? "") }); if (body.database) app.setDatabase(body.database); }} />}
+      {dialog === "history" && <History onClose={() => setDialog("")} onOpen={(text, state) => open("From history", text, { asof: state })} />}
       {dialog === "rename" && <Rename name={tab.name} onClose={() => setDialog("")} onDone={(name) => edit({ name })} />}
     </>
   );
@@ -216,10 +232,11 @@ function Progress({ run, database }) {
   }
   if (!run.outcome) return null;
   return (
-    <span class="status" role="status" data-done="true">
+    <span class="status" role="status">
       {count(rows)} {rows === 1 ? "row" : "rows"} · {milliseconds(run.outcome.ms ?? run.ms)} · {bytes(run.outcome.bytes)}
       {rows >= 1000 && ` · ${count(Math.round((rows / (run.outcome.ms ?? run.ms)) * 1000))} rows/s`}
       {run.of > 1 && ` · ${run.done.length} of ${run.of} statements`}
+      {run.asof && ` · as of ${stateName(run.asof)}`}
     </span>
   );
 }
@@ -290,10 +307,10 @@ function History({ onClose, onOpen }) {
       <ul class="list">
         {entries.map((entry) => (
           <li key={entry.at}>
-            <button type="button" onClick={() => { onOpen(entry.sql); onClose(); }}>
+            <button type="button" onClick={() => { onOpen(entry.sql, String(entry.asof ?? "")); onClose(); }}>
               <code>{entry.sql.slice(0, 300)}</code>
               <small class={entry.error ? "bad" : ""}>
-                {moment(entry.at, times)} · {entry.database} · {ended(entry)}
+                {[moment(entry.at, times), entry.database, entry.asof && `as of ${stateName(String(entry.asof))}`, ended(entry)].filter(Boolean).join(" · ")}
               </small>
             </button>
           </li>

@@ -3,10 +3,13 @@
 import { useState } from "preact/hooks";
 
 import { change, get, query } from "../api.js";
+import { fixedState } from "../lib/asof.js";
+import { branchCommand } from "../lib/clients.js";
 import { bytes, display } from "../lib/display.js";
 import { count } from "../lib/locale.js";
 import { quoteName } from "../lib/sql.js";
-import { Button, Confirm, Dialog, Empty, Field, Notice, useApp, useEvery, useLoad } from "../ui.jsx";
+import { AsOfPicker } from "../parts/asof.jsx";
+import { Button, Confirm, Dialog, Empty, Field, Notice, Snippet, useApp, useEvery, useLoad } from "../ui.jsx";
 
 const SECOND = 1000;
 
@@ -47,7 +50,7 @@ export function Backups() {
 
 /** States of all databases that are kept under a name until they are dropped. */
 export function Snapshots() {
-  const { may, reader, times } = useApp();
+  const { may, reader, times, who } = useApp();
   const [dialog, setDialog] = useState(null);
   const found = useLoad(() => query("SHOW SNAPSHOTS"), []);
   const rows = found.value?.rows;
@@ -56,11 +59,14 @@ export function Snapshots() {
   const mayDrop = !reader && may("delete");
   return (
     <>
-      {!reader && may("write") && <div class="toolbar"><Button kind="primary" icon="plus" onClick={() => setDialog({ what: "new" })}>New snapshot</Button></div>}
+      <div class="toolbar">
+        {!reader && may("write") && <Button kind="primary" icon="plus" onClick={() => setDialog({ what: "new" })}>New snapshot</Button>}
+        {who.admin && <Button onClick={() => setDialog({ what: "branch", state: "" })}>Branch…</Button>}
+      </div>
       {found.error && <Notice>{found.error}</Notice>}
       {rows && list.length === 0 && (
         <Empty title="No snapshots">
-          <p>A snapshot keeps the state of all databases under a name, and copies nothing. Notebooks and charts can be drawn as of it, and a table restored.</p>
+          <p>A snapshot keeps the state of all databases under a name, and copies nothing. Statements, notebooks and charts can be asked as of it, and a table restored.</p>
         </Empty>
       )}
       {list.length > 0 && (
@@ -73,19 +79,35 @@ export function Snapshots() {
                 <td>{one.created}</td>
                 <td class="number">{count(one.files)}</td>
                 <td class="number">{bytes(one.bytes)}</td>
-                <td>{mayDrop && <Button kind="danger" icon="trash" label={`Drop ${one.name}`} onClick={() => setDialog({ what: "drop", name: one.name })} />}</td>
+                <td class="actions">{who.admin && <Button label={`Branch of ${one.name}`} onClick={() => setDialog({ what: "branch", state: `@${one.name}` })}>Branch…</Button>}{mayDrop && <Button kind="danger" icon="trash" label={`Drop ${one.name}`} onClick={() => setDialog({ what: "drop", name: one.name })} />}</td>
               </tr>
             ))}
           </tbody>
         </table>
       )}
       {dialog?.what === "new" && <NewSnapshot onClose={() => setDialog(null)} onDone={found.reload} />}
+      {dialog?.what === "branch" && <Branch state={dialog.state} onPick={(state) => setDialog({ what: "branch", state })} onClose={() => setDialog(null)} />}
       {dialog?.what === "drop" && (
         <Confirm title="Drop the snapshot" name={dialog.name} verb="Drop" onClose={() => setDialog(null)} onConfirm={async () => { await query(`DROP SNAPSHOT ${quoteName(dialog.name)}`); found.reload(); }}>
           What only the snapshot <b>{dialog.name}</b> still has is gone for good.
         </Confirm>
       )}
     </>
+  );
+}
+
+/** The command for a directory that begins as a state of this one; it needs the files of the server, so that a page cannot run it. */
+function Branch({ state, onPick, onClose }) {
+  const command = branchCommand(fixedState(state, BigInt(Date.now()) * 1_000_000n));
+  return (
+    <Dialog title="Branch" onClose={onClose} wide>
+      <p class="hint">
+        A branch is a data directory that begins as a state of this one and goes its own way, to try something on all of the data: its files are links, so that it takes seconds and no room. Run this where the server's
+        data directory is, which may stay open, with its name for <code>./arc-data</code>; then <code>arc-server serve --data-dir ./arc-branch --http 127.0.0.1:8001</code>.
+      </p>
+      <AsOfPicker state={state} onPick={onPick} />
+      <Snippet text={command} label="Command" />
+    </Dialog>
   );
 }
 

@@ -2,13 +2,14 @@
 
 import { useState } from "preact/hooks";
 
-import { Failed, token } from "../api.js";
+import { Failed } from "../api.js";
 import { bytes } from "../lib/display.js";
 import { check } from "../lib/lineprotocol.js";
 import { count } from "../lib/locale.js";
 import { readParquet } from "../lib/parquet.js";
 import { csvPreview } from "../lib/preview.js";
 import { href } from "../route.js";
+import { token } from "../session.js";
 import { Button, Field, Notice, Select, useApp } from "../ui.jsx";
 import { DatabaseField, Measurements } from "./load-parts.jsx";
 

@@ -6,10 +6,11 @@ import { change, get, path } from "../api.js";
 import { bytes, milliseconds } from "../lib/display.js";
 import { count } from "../lib/locale.js";
 import { rate, samplesOf } from "../lib/rates.js";
+import { rightsText } from "../lib/rights.js";
 import { formatTime, parseTime } from "../lib/time.js";
 import { Chart } from "../parts/chart.jsx";
 import { replace } from "../route.js";
-import { Button, Empty, Notice, Select, Tabs, useApp, useEvery, useLoad } from "../ui.jsx";
+import { Button, Confirm, Empty, Notice, Select, Tabs, useApp, useEvery, useLoad } from "../ui.jsx";
 import { Backups, Snapshots } from "./backups.jsx";
 import { Continuous } from "./continuous.jsx";
 import { RetentionList } from "./retention.jsx";
@@ -55,6 +56,7 @@ const KEPT = 300;
 const SPANS = [["live", "Live"], ["60", "Last hour"], ["1440", "Last day"]];
 
 function Now() {
+  const { who } = useApp();
   const [span, setSpan] = useState("live");
   const [samples, setSamples] = useState([]);
   const [past, setPast] = useState([]);
@@ -98,6 +100,7 @@ function Now() {
     ["Points in buffers", count(last.arc_buffer_records_buffered)],
     ["Slow queries", count(last.arc_slow_queries_total)],
   ];
+  if (facts && !who.open) facts.push([`The token ${who.name} may`, rightsText(who.grants)]);
   return (
     <>
       {error && <Notice>{error}</Notice>}
@@ -122,20 +125,17 @@ function Queries() {
   const [error, setError] = useState("");
   const load = () => get("api/v1/queries").then(({ queries }) => { setList(queries); setError(""); }, (failed) => setError(failed.message));
   useEvery(load, SECOND);
-  const [refused, setRefused] = useState("");
-  const kill = async (id) => {
-    try {
-      await change("DELETE", path`api/v1/queries/${id}`);
-      setRefused("");
-    } catch (failed) {
+  const [asks, setAsks] = useState(null);
+  const kill = async ({ id }) => {
+    await change("DELETE", path`api/v1/queries/${id}`).catch((failed) => {
       // One that has ended meanwhile is what was wanted.
-      setRefused(failed.status === 404 ? "" : failed.message);
-    }
+      if (failed.status !== 404) throw failed;
+    });
     load();
   };
   return (
     <>
-      {(refused || error) && <Notice>{refused || error}</Notice>}
+      {error && <Notice>{error}</Notice>}
       {list?.length === 0 && <Empty title="Nothing runs"><p>Queries that wait or run are listed here, with a button that ends them.</p></Empty>}
       {list?.length > 0 && (
         <table>
@@ -150,11 +150,17 @@ function Queries() {
                 <td class="number">{count(query.files_read)}</td>
                 <td class="number">{count(query.files_left_out)}</td>
                 <td>{query.state}</td>
-                <td>{(may("read") || may("write")) && <Button kind="danger" label={`End the query ${query.statement.slice(0, 40)}`} onClick={() => kill(query.id)}>End</Button>}</td>
+                <td>{(may("read") || may("write")) && <Button kind="danger" label={`End the query ${query.statement.slice(0, 40)}`} onClick={() => setAsks(query)}>End</Button>}</td>
               </tr>
             ))}
           </tbody>
         </table>
+      )}
+      {asks && (
+        // The list moves once a second: what is ended is what was read here.
+        <Confirm title="End the query" verb="End" onClose={() => setAsks(null)} onConfirm={() => kill(asks)}>
+          Who asked is told that it was cancelled. In the database <b>{asks.database}</b>: <code class="statement">{asks.statement}</code>
+        </Confirm>
       )}
       {who.admin && <SlowQueries />}
     </>

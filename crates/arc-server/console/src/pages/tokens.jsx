@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 
 import { change, get, path } from "../api.js";
 import { moment } from "../lib/locale.js";
+import { grantsOf, rightsText } from "../lib/rights.js";
 import { Button, Confirm, Dialog, Field, Notice, Select, Snippet, useApp, useLoad } from "../ui.jsx";
 
 export function Tokens() {
@@ -34,7 +35,7 @@ export function Tokens() {
           {tokens.value?.tokens.map((token) => (
             <tr key={token.id}>
               <td><b>{token.name}</b>{token.description && <small> {token.description}</small>}</td>
-              <td>{rightsText(token)}</td>
+              <td>{rightsText(grantsOf(token))}</td>
               <td>{when(token.created_at)}</td>
               <td>{when(token.last_used_at)}</td>
               <td>{token.expires_at ? when(token.expires_at) : "never"}</td>
@@ -64,18 +65,6 @@ export function Tokens() {
       )}
     </>
   );
-}
-
-function rightsText(token) {
-  const grants = token.grants ?? [token];
-  return grants
-    .map((grant) => {
-      const rights = (grant.rights ?? grant.permissions ?? []).join(", ");
-      const all = (names) => !names || names.length === 0 || (names.length === 1 && names[0] === "*");
-      const where = [all(grant.databases) ? "" : ` in ${grant.databases.join(", ")}`, all(grant.tables) ? "" : ` for ${grant.tables.join(", ")}`].join("");
-      return rights + where;
-    })
-    .join("; ");
 }
 
 function NewToken({ onClose, onMade }) {

@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 
 import { queryRows } from "../api.js";
-import { asOfClause } from "../lib/asof.js";
+import { asOfClause, stateName } from "../lib/asof.js";
 import { isoTime } from "../lib/time.js";
 import { Dialog, Field, Notice, Select, useApp, useLoad } from "../ui.jsx";
 
@@ -19,7 +19,7 @@ export function AsOfPicker({ state, onPick }) {
   const [open, setOpen] = useState(false);
   const snapshots = useLoad(snapshotNames, []);
   const options = [...BACK, ...(snapshots.value ?? []).slice(0, 100).map((name) => [`@${name}`, `Snapshot ${name}`])];
-  if (state && !options.some(([name]) => name === state)) options.push([state, state.startsWith("@") ? `Snapshot ${state.slice(1)}` : `As of ${state.startsWith("-") ? `${state.slice(1)} ago` : state.slice(0, 19).replace("T", " ")}`]);
+  if (state && !options.some(([name]) => name === state)) options.push([state, state.startsWith("@") ? `Snapshot ${state.slice(1)}` : `As of ${stateName(state)}`]);
   options.push(["pick", "As of a time…"]);
   return (
     <>

@@ -6,6 +6,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 
 import { display, isNumber, toTsv, typeName } from "../lib/display.js";
 import { copyText, useApp } from "../ui.jsx";
+import { RowView } from "./row.jsx";
 
 const ROW = 26;
 /** Browsers cannot show elements that are much higher. */
@@ -55,6 +56,7 @@ export function Grid({ rows, label, version }) {
   const [active, setActive] = useState({ row: 0, column: 0 });
   const [anchor, setAnchor] = useState(null);
   const [sort, setSort] = useState(null);
+  const [opened, setOpened] = useState(false);
   const size = useMemo(() => widths(rows, options), [rows, version > 0, options]);
   const order = useMemo(() => (sort ? sortedRows(rows, sort) : null), [rows, sort, sort ? rows.length : 0]);
   useEffect(() => {
@@ -135,6 +137,7 @@ export function Grid({ rows, label, version }) {
       setAnchor({ row: 0, column: 0 });
       setActive({ row: total - 1, column: fields.length - 1 });
     } else if (event.key === "s" && total > 0) toggle(active.column);
+    else if (event.key === "Enter" && !command && total > 0) setOpened(true);
     else if (event.key === "Home") move(command ? 0 : active.row, 0, event.shiftKey);
     else if (event.key === "End") move(command ? total - 1 : active.row, fields.length - 1, event.shiftKey);
     else if (steps[event.key]) move(active.row + steps[event.key][0], active.column + steps[event.key][1], event.shiftKey);
@@ -146,46 +149,55 @@ export function Grid({ rows, label, version }) {
   for (let row = first; row < total && row < first + shown; row++) visible.push(row);
   const id = (row, column) => `cell-${row}-${column}`;
 
+  const shut = () => {
+    setOpened(false);
+    // The page may be another one by now.
+    scroller.current?.focus();
+  };
+
   return (
-    <div class="grid" ref={scroller} onScroll={scrolled} onKeyDown={key} tabIndex={0} role="grid" aria-label={label} aria-rowcount={total + 1} aria-colcount={fields.length} aria-activedescendant={total > 0 ? id(active.row, active.column) : undefined}>
-      <div class="grid-head" role="row" aria-rowindex={1} style={{ width: `${size.starts.at(-1) + numberWidth}px` }}>
-        <span class="grid-number" style={{ width: `${numberWidth}px` }} aria-hidden="true" />
-        {columns.map((column) => (
-          <div class={`grid-name ${isNumber(fields[column].type) ? "number" : ""}`} role="columnheader" key={column} aria-colindex={column + 1} aria-sort={sort?.column === column ? (sort.down ? "descending" : "ascending") : "none"} style={{ left: `${size.starts[column] + numberWidth}px`, width: `${size.widths[column]}px` }} onClick={() => toggle(column)} title={`${fields[column].name}: sort`}>
-            <b>{fields[column].name}</b>
-            <small>
-              {typeName(fields[column].type)}
-              {sort?.column === column ? (sort.down ? " ↓" : " ↑") : ""}
-            </small>
+    <>
+      {opened && active.row < total && <RowView rows={rows} row={active.row} from={order ? order[active.row] : active.row} onMove={(row) => move(row, active.column, false)} onClose={shut} />}
+      <div class="grid" ref={scroller} onScroll={scrolled} onKeyDown={key} tabIndex={0} role="grid" aria-label={label} aria-rowcount={total + 1} aria-colcount={fields.length} aria-activedescendant={total > 0 ? id(active.row, active.column) : undefined}>
+        <div class="grid-head" role="row" aria-rowindex={1} style={{ width: `${size.starts.at(-1) + numberWidth}px` }}>
+          <span class="grid-number" style={{ width: `${numberWidth}px` }} aria-hidden="true" />
+          {columns.map((column) => (
+            <div class={`grid-name ${isNumber(fields[column].type) ? "number" : ""}`} role="columnheader" key={column} aria-colindex={column + 1} aria-sort={sort?.column === column ? (sort.down ? "descending" : "ascending") : "none"} style={{ left: `${size.starts[column] + numberWidth}px`, width: `${size.widths[column]}px` }} onClick={() => toggle(column)} title={`${fields[column].name}: sort`}>
+              <b>{fields[column].name}</b>
+              <small>
+                {typeName(fields[column].type)}
+                {sort?.column === column ? (sort.down ? " ↓" : " ↑") : ""}
+              </small>
+            </div>
+          ))}
+        </div>
+        <div class="grid-body" role="presentation" style={{ height: `${height + ROW}px`, width: `${size.starts.at(-1) + numberWidth}px` }}>
+          <div role="rowgroup" class="grid-window" style={{ transform: `translateY(${full <= MOST_HEIGHT ? first * ROW : view.top - (offset % ROW)}px)` }}>
+            {visible.map((row, index) => {
+              const from = order ? order[row] : row;
+              return (
+                <div class={`grid-row ${row % 2 ? "odd" : ""}`} role="row" key={row} aria-rowindex={row + 2} style={{ top: `${index * ROW}px` }}>
+                  <span class="grid-number" style={{ width: `${numberWidth}px` }} aria-hidden="true">
+                    {row + 1}
+                  </span>
+                  {columns.map((column) => {
+                    const value = rows.get(from, column);
+                    const text = display(value, fields[column], options);
+                    const isActive = row === active.row && column === active.column;
+                    const isSelected = row >= top && row <= bottom && column >= left && column <= right;
+                    const kind = `${isNumber(fields[column].type) ? "number" : ""} ${value === null ? "null" : ""} ${isActive ? "active" : ""} ${isSelected ? "selected" : ""}`;
+                    return (
+                      <div class={`grid-cell ${kind}`} role="gridcell" id={id(row, column)} key={column} aria-colindex={column + 1} aria-selected={isSelected} style={{ left: `${size.starts[column] + numberWidth}px`, width: `${size.widths[column]}px` }} title={text.length > 40 ? text.slice(0, 2000) : undefined} onDblClick={() => setOpened(true)} onMouseDown={(event) => { setAnchor(event.shiftKey ? (anchor ?? active) : null); setActive({ row, column }); }} onMouseEnter={(event) => { if (event.buttons === 1) { setAnchor(anchor ?? active); setActive({ row, column }); } }}>
+                        {text.length > CELL_CHARS ? `${text.slice(0, CELL_CHARS)}…` : text}
+                      </div>
+                    );
+                  })}
+                </div>
+              );
+            })}
           </div>
-        ))}
-      </div>
-      <div class="grid-body" role="presentation" style={{ height: `${height + ROW}px`, width: `${size.starts.at(-1) + numberWidth}px` }}>
-        <div role="rowgroup" class="grid-window" style={{ transform: `translateY(${full <= MOST_HEIGHT ? first * ROW : view.top - (offset % ROW)}px)` }}>
-          {visible.map((row, index) => {
-            const from = order ? order[row] : row;
-            return (
-              <div class={`grid-row ${row % 2 ? "odd" : ""}`} role="row" key={row} aria-rowindex={row + 2} style={{ top: `${index * ROW}px` }}>
-                <span class="grid-number" style={{ width: `${numberWidth}px` }} aria-hidden="true">
-                  {row + 1}
-                </span>
-                {columns.map((column) => {
-                  const value = rows.get(from, column);
-                  const text = display(value, fields[column], options);
-                  const isActive = row === active.row && column === active.column;
-                  const isSelected = row >= top && row <= bottom && column >= left && column <= right;
-                  const kind = `${isNumber(fields[column].type) ? "number" : ""} ${value === null ? "null" : ""} ${isActive ? "active" : ""} ${isSelected ? "selected" : ""}`;
-                  return (
-                    <div class={`grid-cell ${kind}`} role="gridcell" id={id(row, column)} key={column} aria-colindex={column + 1} aria-selected={isSelected} style={{ left: `${size.starts[column] + numberWidth}px`, width: `${size.widths[column]}px` }} title={text.length > 40 ? text.slice(0, 2000) : undefined} onMouseDown={(event) => { setAnchor(event.shiftKey ? (anchor ?? active) : null); setActive({ row, column }); }} onMouseEnter={(event) => { if (event.buttons === 1) { setAnchor(anchor ?? active); setActive({ row, column }); } }}>
-                      {text.length > CELL_CHARS ? `${text.slice(0, CELL_CHARS)}…` : text}
-                    </div>
-                  );
-                })}
-              </div>
-            );
-          })}
         </div>
       </div>
-    </div>
+    </>
   );
 }
