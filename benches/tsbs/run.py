@@ -93,7 +93,7 @@ def table(asks, tsbs, kinds, count):
     for kind in kinds:
         statements = [spellings.flat(kind, text) for text in tsbs.statements(kind, count)]
         if not statements:
-            print(f"| {kind} | left out: tsbs_generate_queries refuses it, as its range is longer than that of the rows |", flush=True)
+            print(f"| {kind} | left out: tsbs_generate_queries refuses it: more --hours or a larger --scale |", flush=True)
             continue
         took, wrong = asked(asks, kind, statements)
         different += wrong

@@ -3,6 +3,8 @@ import json
 import re
 import shutil
 import subprocess
+import sys
+from pathlib import Path
 
 TSBS = "github.com/timescale/tsbs", "v0.0.0-20230921131859-37fced794d56"
 VICTORIA = "github.com/VictoriaMetrics/VictoriaMetrics", "v1.148.8"
@@ -80,3 +82,7 @@ class Tsbs:
         # They come encoded for its own runner; what it tells a reader has them as text.
         told = re.sub(r"\n[^\n]*: \d+ points\s*\Z", "\n", done.stderr)
         return [" ".join(text.split()) for text in re.findall(r"^HumanLabel: .*?, Hypertable: \w+, Query: (.*?)(?=^HumanLabel: |\Z)", told, re.S | re.M)]
+
+
+if __name__ == "__main__":
+    sys.exit(build_tsbs(Path(sys.argv[1])))
