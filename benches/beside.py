@@ -79,7 +79,8 @@ class Arc:
             loaded.write_text(json.dumps(self.rest(rest)))
 
     def rest(self, seconds=FILES_REST_S):
-        """Waits until the files of all tables have been the same for so many seconds; returns what `SHOW TABLES` says of them."""
+        """Puts all rows into files, and waits until these have been the same for so many seconds; returns what `SHOW TABLES` says."""
+        urllib.request.urlopen(urllib.request.Request(f"{self.url}/api/v1/write/line-protocol/flush", b""), timeout=600).close()
         files, since = None, time.monotonic()
         while time.monotonic() - since < seconds:
             time.sleep(min(1, seconds))
