@@ -19,6 +19,22 @@ SETTINGS = ["--compaction-quiet", "1s"]
 TOLERANCE = 1e-9
 
 
+def positive(text):
+    """Reads an argument that is a number of something."""
+    number = int(text)
+    if number < 1:
+        raise ValueError
+    return number
+
+
+def server_program(text):
+    """Reads an argument that names the server, which has to be there before anything else is made."""
+    path = Path(text).resolve()
+    if not path.is_file():
+        sys.exit(f"{path} is not there; `cargo build --release -p arc-server` makes it, --program names another")
+    return path
+
+
 def free_port():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -39,11 +55,8 @@ class Arc:
         port = free_port()
         self.url = f"http://127.0.0.1:{port}"
         processors = first_processors(threads)
-        try:
-            self.process = subprocess.Popen([program, "serve", "--no-auth", "--data-dir", folder / "arc", "--http", f"127.0.0.1:{port}",
-                                             "--log-level", "warn", *SETTINGS], preexec_fn=lambda: os.sched_setaffinity(0, processors))
-        except OSError as error:
-            sys.exit(f"{program}: {error.strerror}; `cargo build --release -p arc-server` makes it, --program names another")
+        self.process = subprocess.Popen([program, "serve", "--no-auth", "--data-dir", folder / "arc", "--http", f"127.0.0.1:{port}",
+                                         "--log-level", "warn", *SETTINGS], preexec_fn=lambda: os.sched_setaffinity(0, processors))
         while not self.is_ready():
             if self.process.poll() is not None:
                 sys.exit(f"the server ended with {self.process.returncode}")

@@ -21,7 +21,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent)]
 
 import queries  # noqa: E402
-from beside import Arc, is_same, mean, measured  # noqa: E402
+from beside import Arc, is_same, mean, measured, positive, server_program  # noqa: E402
 
 
 class DuckDB:
@@ -82,11 +82,11 @@ def check(sql, arc, duckdb, other):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=3_000_000)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rows", type=positive, default=3_000_000)
+    parser.add_argument("--rounds", type=positive, default=3)
+    parser.add_argument("--threads", type=positive, default=2)
     parser.add_argument("--folder", type=Path, default=queries.TARGET / "clickbench")
-    parser.add_argument("--program", type=Path, default=queries.TARGET / "release" / "arc-server")
+    parser.add_argument("--program", type=server_program, default=str(queries.TARGET / "release" / "arc-server"))
     parser.add_argument("--only", type=int, nargs="+", help="numbers of statements, from 0 as in ClickBench")
     arguments = parser.parse_args()
     queries.enter_venv()
@@ -99,7 +99,7 @@ def main():
     duckdb = DuckDB(folder, path, arguments.threads)
     statements = [line.rstrip(";\n") for line in (HERE / "queries.sql").open()]
     ratios, different = [], 0
-    with Arc(folder, arguments.program.resolve(), arguments.threads) as arc:
+    with Arc(folder, arguments.program, arguments.threads) as arc:
         arc.load("hits", path, "--time-column", "EventTime", "--precision", "s")
         print("| statement | Arc, ms | DuckDB, ms | ratio | Arc, CPU ms | DuckDB, CPU ms | ratio | answers |\n" + "| --- " * 8 + "|")
         for number, sql in enumerate(statements):

@@ -20,7 +20,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent)]
 
 import queries  # noqa: E402
-from beside import FILES_REST_S, Arc, difference, first_processors, mean, median  # noqa: E402
+from beside import FILES_REST_S, Arc, difference, first_processors, mean, median, positive, server_program  # noqa: E402
 
 QUESTIONS = ["sum v1 by id1", "sum v1 by id1:id2", "sum v1 mean v3 by id3", "mean v1:v3 by id4", "sum v1:v3 by id6",
              "median v3 sd v3 by id4 id5", "max v1 - min v2 by id3", "largest two v3 by id6", "regression v1 v2 by id2 id4",
@@ -110,12 +110,12 @@ def ask(engines, numbers, rounds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=10_000_000)
-    parser.add_argument("--groups", type=int, default=100)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rows", type=positive, default=10_000_000)
+    parser.add_argument("--groups", type=positive, default=100)
+    parser.add_argument("--rounds", type=positive, default=3)
+    parser.add_argument("--threads", type=positive, default=2)
     parser.add_argument("--folder", type=Path, default=queries.TARGET / "dbbench")
-    parser.add_argument("--program", type=Path, default=queries.TARGET / "release" / "arc-server")
+    parser.add_argument("--program", type=server_program, default=str(queries.TARGET / "release" / "arc-server"))
     parser.add_argument("--only", type=int, nargs="+", choices=range(1, 11), help="numbers of questions")
     parser.add_argument("--rest", type=float, default=FILES_REST_S, help="seconds for which the server's files have to stay the same")
     arguments = parser.parse_args()
@@ -129,7 +129,7 @@ def main():
     path = folder / "groups.parquet"
     if not path.exists():
         groups.write(path, arguments.rows, arguments.groups)
-    with Server(folder, arguments.program.resolve(), arguments.threads) as arc:
+    with Server(folder, arguments.program, arguments.threads) as arc:
         arc.load("x", path, rest=arguments.rest)
         engines = [arc, DuckDB(path, arguments.threads), Polars(path)]
         header(engines)

@@ -3,7 +3,7 @@
 
     cargo build --release -p arc-server
     python3 benches/tsbs/run.py [--case cpu-only] [--scale 100] [--hours 25] [--interval 10s] [--queries 20] [--threads 2] [--workers 4]
-                                [--peers duckdb questdb victoria] [--types lastpoint ...] [--folder DIR] [--program arc-server]
+                                [--peers questdb victoria] [--types lastpoint ...] [--folder DIR] [--program arc-server]
 
 Needs Linux, Python 3.10, Go 1.14 for the programs of TSBS, which are built from its module as it is published, and from PyPI what
 benches/suites.txt names, which are installed into .venv. QuestDB comes from Maven Central (Java 17, Maven), VictoriaMetrics from its
@@ -26,9 +26,9 @@ sys.path[:0] = [str(HERE.parent)]
 import queries  # noqa: E402
 import spellings  # noqa: E402
 import tools  # noqa: E402
-from beside import FILES_REST_S, difference, first_processors, mean, measured  # noqa: E402
+from beside import FILES_REST_S, difference, first_processors, mean, measured, positive, server_program  # noqa: E402
 
-PEERS = ["duckdb", "questdb", "victoria"]
+PEERS = ["questdb", "victoria"]
 
 
 def loaded(engine, tsbs, lines, expected, workers):
@@ -116,8 +116,8 @@ def run(arguments, tsbs, folder, programs):
     duckdb = engines.DuckDB(folder, lines, arguments.threads)
     expected = {name: duckdb.rows(name) for name in duckdb.tables()}
     shutil.rmtree(folder / "arc", ignore_errors=True)
-    with engines.Arc(folder, arguments.program.resolve(), arguments.threads, engines.DATABASE) as arc:
-        names = [name for name in arguments.peers if name != "duckdb" and arguments.case != "iot"]
+    with engines.Arc(folder, arguments.program, arguments.threads, engines.DATABASE) as arc:
+        names = [name for name in arguments.peers if arguments.case != "iot"]
         servers = [server for name in names if (server := started(name, folder, programs))]
         try:
             print(f"{sum(expected.values()):,} rows of {', '.join(sorted(expected))}\n")
@@ -145,21 +145,23 @@ def run(arguments, tsbs, folder, programs):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--case", choices=tools.TYPES, default="cpu-only")
-    parser.add_argument("--scale", type=int, default=100, help="hosts, or trucks")
-    parser.add_argument("--hours", type=int, default=25, help="of rows; the longest query types look at 12 of them, of iot at 24")
+    parser.add_argument("--scale", type=positive, default=100, help="hosts, or trucks")
+    parser.add_argument("--hours", type=positive, default=25, help="of rows; the longest query types look at 12 of them, of iot at 24")
     parser.add_argument("--interval", default="10s", help="between two rows of a host")
-    parser.add_argument("--queries", type=int, default=20, help="statements of each type")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--workers", type=int, default=4, help="connections of the loader")
-    parser.add_argument("--peers", nargs="+", choices=PEERS, default=PEERS, help="DuckDB is always there: answers are compared with its own")
+    parser.add_argument("--queries", type=positive, default=20, help="statements of each type")
+    parser.add_argument("--threads", type=positive, default=2)
+    parser.add_argument("--workers", type=positive, default=4, help="connections of the loader")
+    parser.add_argument("--peers", nargs="*", choices=PEERS, default=PEERS, help="beside DuckDB, with whose answers all are compared")
     parser.add_argument("--types", nargs="+", metavar="TYPE", help="query types; all of the use case without it")
     parser.add_argument("--folder", type=Path, default=queries.TARGET / "tsbs")
-    parser.add_argument("--program", type=Path, default=queries.TARGET / "release" / "arc-server")
+    parser.add_argument("--program", type=server_program, default=str(queries.TARGET / "release" / "arc-server"))
     parser.add_argument("--rest", type=float, default=FILES_REST_S, help="seconds for which the server's files have to stay the same")
     arguments = parser.parse_args()
     unknown = set(arguments.types or []) - set(tools.TYPES[arguments.case])
     if unknown:
         parser.error(f"unknown types of {arguments.case}: {', '.join(sorted(unknown))}; expected some of {', '.join(tools.TYPES[arguments.case])}")
+    if arguments.hours > tools.MOST_HOURS:
+        parser.error(f"--hours is at most {tools.MOST_HOURS}")
     queries.enter_venv("suites.txt")
     os.sched_setaffinity(0, first_processors(arguments.threads))
     programs = queries.TARGET / "tsbs" / "programs"

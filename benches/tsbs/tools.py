@@ -11,6 +11,8 @@ VICTORIA = "github.com/VictoriaMetrics/VictoriaMetrics", "v1.148.8"
 PROGRAMS = ["tsbs_generate_data", "tsbs_generate_queries", "tsbs_load_influx", "tsbs_load_questdb"]
 SEED = "123"
 BEGIN = "2016-01-01T00:00:00Z"
+# To the end of that month.
+MOST_HOURS = 743
 TYPES = {
     "cpu-only": ["single-groupby-1-1-1", "single-groupby-1-1-12", "single-groupby-1-8-1", "single-groupby-5-1-1", "single-groupby-5-1-12",
                  "single-groupby-5-8-1", "cpu-max-all-1", "cpu-max-all-8", "double-groupby-1", "double-groupby-5", "double-groupby-all",
