@@ -93,8 +93,11 @@ class DuckDB:
     def spelled(self, _kind, sql):
         return sql
 
-    def rows(self, table):
-        return self.connection.sql(f'SELECT count(*) FROM "{table}"').fetchall()[0][0]
+    def points(self, table):
+        """Returns how many rows differ in time or tags: of iot, some lines lack the name of the truck, and two of these may be one point."""
+        keys = self.connection.sql(f"SELECT column_name FROM (DESCRIBE \"{table}\") WHERE column_type IN ('TIMESTAMP', 'VARCHAR')").fetchall()
+        names = ", ".join(f'"{name}"' for name, in keys)
+        return self.connection.sql(f'SELECT count(*) FROM (SELECT DISTINCT {names} FROM "{table}")').fetchall()[0][0]
 
     def answer(self, _kind, sql):
         return self.connection.sql(sql).to_arrow_table()

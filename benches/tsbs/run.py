@@ -114,7 +114,7 @@ def run(arguments, tsbs, folder, programs):
     if not lines.exists():
         tsbs.write_lines(lines)
     duckdb = engines.DuckDB(folder, lines, arguments.threads)
-    expected = {name: duckdb.rows(name) for name in duckdb.tables()}
+    expected = {name: duckdb.points(name) for name in duckdb.tables()}
     shutil.rmtree(folder / "arc", ignore_errors=True)
     with engines.Arc(folder, arguments.program, arguments.threads, engines.DATABASE) as arc:
         names = [name for name in arguments.peers if arguments.case != "iot"]
