@@ -208,7 +208,9 @@ class VictoriaMetrics(peers.Peer):
 
 def inner_buckets(asked):
     """Returns when the first and the last of the buckets begin that lie wholly between the times that are asked for."""
-    begin, end = (datetime.datetime.fromisoformat(time.ljust(26, "0")[:26] + "+00:00").timestamp() for time in asked.times)
+    # Python 3.10 reads six digits of a second or none.
+    wholes = [f"{time}.".split(".") for time in asked.times]
+    begin, end = (datetime.datetime.fromisoformat(f"{second}.{digits.ljust(6, '0')}+00:00").timestamp() for second, digits, *_ in wholes)
     return -(-begin // asked.width) * asked.width, (end // asked.width - 1) * asked.width
 
 

@@ -51,14 +51,14 @@ class Drawn:
         self.fleet = f"name IS NOT NULL AND fleet = '{fleet[1]}'" if fleet else None
         self.trucks = f"name IN ({trucks[1]})" if trucks else None
         times = TIMES.findall(text)
-        self.interval = "time >= '{}T{}Z' AND time < '{}T{}Z'".format(*times[0], *times[1]) if len(times) == 2 else None
+        self.interval = "time >= '{} {} +0000' AND time < '{} {} +0000'".format(*times[0], *times[1]) if len(times) == 2 else None
         periods = re.search(r"count\(r\.ten_minutes\) > (\d+)", text)
         self.periods = periods and periods[1]
 
 
 def flat(kind, text):
-    """Returns a statement for one table with its tags: what Arc and DuckDB are asked."""
-    return IOT[kind](Drawn(text)) if kind in IOT else TIMES.sub(r"'\1T\2Z'", text)
+    """Returns a statement for one table with its tags: what Arc and DuckDB are asked. But for iot it is as it was made."""
+    return IOT[kind](Drawn(text)) if kind in IOT else text
 
 
 def questdb(kind, sql):
@@ -69,7 +69,7 @@ def questdb(kind, sql):
         return "SELECT * FROM cpu LATEST ON timestamp PARTITION BY hostname"
     for width, name in (("60 seconds", "1m"), ("3600 seconds", "1h")):
         sql = sql.replace(f"time_bucket('{width}', time)", f"timestamp_floor('{name}', timestamp)")
-    return re.sub(r"\btime\b", "timestamp", sql)
+    return re.sub(r"\btime\b", "timestamp", TIMES.sub(r"'\1T\2Z'", sql))
 
 
 class Windows:
@@ -82,7 +82,7 @@ class Windows:
         hosts = re.search(r"hostname IN \(([^)]*)\)", sql)
         self.hosts = re.findall(r"'(\w+)'", hosts[1]) if hosts else []
         self.is_by_host = not hosts
-        self.times = re.findall(r"'([\d-]+T[\d:.]+)Z'", sql)
+        self.times = [f"{day}T{time}" for day, time in TIMES.findall(sql)]
 
 
 def windows(kind, sql):
