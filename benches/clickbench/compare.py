@@ -21,7 +21,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent)]
 
 import queries  # noqa: E402
-from beside import Arc, is_same, mean, measured, positive, server_program  # noqa: E402
+from beside import FILES_REST_S, Arc, is_same, mean, measured, positive, server_program  # noqa: E402
 
 
 class DuckDB:
@@ -88,6 +88,7 @@ def main():
     parser.add_argument("--folder", type=Path, default=queries.TARGET / "clickbench")
     parser.add_argument("--program", type=server_program, default=str(queries.TARGET / "release" / "arc-server"))
     parser.add_argument("--only", type=int, nargs="+", help="numbers of statements, from 0 as in ClickBench")
+    parser.add_argument("--rest", type=float, default=FILES_REST_S, help="seconds for which the server's files have to stay the same")
     arguments = parser.parse_args()
     queries.enter_venv()
     import hits
@@ -100,7 +101,7 @@ def main():
     statements = [line.rstrip(";\n") for line in (HERE / "queries.sql").open()]
     ratios, different = [], 0
     with Arc(folder, arguments.program, arguments.threads) as arc:
-        arc.load("hits", path, "--time-column", "EventTime", "--precision", "s")
+        arc.load("hits", path, "--time-column", "EventTime", "--precision", "s", rest=arguments.rest)
         print("| statement | Arc, ms | DuckDB, ms | ratio | Arc, CPU ms | DuckDB, CPU ms | ratio | answers |\n" + "| --- " * 8 + "|")
         for number, sql in enumerate(statements):
             if arguments.only and number not in arguments.only:

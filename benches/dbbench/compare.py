@@ -2,7 +2,8 @@
 """Ask Arc, DuckDB and Polars the ten questions of db-benchmark's group-by, compare the answers, and print what each took.
 
     cargo build --release -p arc-server
-    benches/dbbench/compare.py [--rows 10000000] [--groups 100] [--rounds 3] [--threads 2] [--folder DIR] [--program arc-server] [--only 6 8]
+    benches/dbbench/compare.py [--rows 10000000] [--groups 100] [--nulls 0] [--rounds 3] [--threads 2] [--only 6 8]
+                               [--folder DIR] [--program arc-server]
 
 Needs Linux, Python 3.10, and from PyPI what benches/suites.txt names, which are installed into .venv if they are not there. Makes
 the rows in the folder unless they are there (groups.py), imports them into a server of its own, and waits until it has done with
@@ -43,7 +44,8 @@ class DuckDB:
         import duckdb
         self.connection = duckdb.connect(config={"threads": threads})
         for column in ("id1", "id2"):
-            self.connection.execute(f"CREATE TYPE {column}s AS ENUM (SELECT DISTINCT {column} FROM read_parquet('{path}') ORDER BY {column})")
+            values = f"SELECT DISTINCT {column} FROM read_parquet('{path}') WHERE {column} IS NOT NULL ORDER BY {column}"
+            self.connection.execute(f"CREATE TYPE {column}s AS ENUM ({values})")
         self.connection.execute(f"CREATE TABLE x AS SELECT * REPLACE (id1::id1s AS id1, id2::id2s AS id2) FROM read_parquet('{path}')")
 
     def answer(self, number):
@@ -91,12 +93,12 @@ def header(engines):
     print(f"| {' | '.join(columns)} |\n{'| --- ' * len(columns)}|", flush=True)
 
 
-def ask(engines, numbers, rounds):
-    """Prints a line for each question; returns the ratios, wall and processor time by the engine beside, and how many answers differ."""
+def ask(engines, compared, numbers, rounds):
+    """Compares answers of some with those of the second, and times all. Prints a line for each question; returns the ratios, wall and processor time by the engine beside, and how many answers differ."""
     ratios, different = [], 0
     for number in numbers:
         expected = engines[1].table(number)
-        wrong = [f"{engine.name}: {found}" for engine in (engines[0], *engines[2:]) if (found := difference(engine.table(number), expected))]
+        wrong = [f"{engine.name}: {found}" for engine in compared if (found := difference(engine.table(number), expected))]
         different += bool(wrong)
         del expected
         took = [median(lambda: engine.answer(number), engine.pid, rounds) for engine in engines]
@@ -112,6 +114,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=positive, default=10_000_000)
     parser.add_argument("--groups", type=positive, default=100)
+    parser.add_argument("--nulls", type=float, default=0, help="of a hundred values")
     parser.add_argument("--rounds", type=positive, default=3)
     parser.add_argument("--threads", type=positive, default=2)
     parser.add_argument("--folder", type=Path, default=queries.TARGET / "dbbench")
@@ -124,16 +127,19 @@ def main():
     os.environ["POLARS_MAX_THREADS"] = str(arguments.threads)
     os.sched_setaffinity(0, first_processors(arguments.threads))
     import groups
-    folder = arguments.folder.resolve() / f"{arguments.rows}-{arguments.groups}"
+    folder = arguments.folder.resolve() / f"{arguments.rows}-{arguments.groups}-{arguments.nulls:g}"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "groups.parquet"
     if not path.exists():
-        groups.write(path, arguments.rows, arguments.groups)
+        groups.write(path, arguments.rows, arguments.groups, arguments.nulls)
     with Server(folder, arguments.program, arguments.threads) as arc:
         arc.load("x", path, rest=arguments.rest)
         engines = [arc, DuckDB(path, arguments.threads), Polars(path)]
         header(engines)
-        ratios, different = ask(engines, [number - 1 for number in arguments.only or range(1, 11)], arguments.rounds)
+        # The sum of no values is 0 to Polars, and null to SQL.
+        compared = [arc] if arguments.nulls else [arc, engines[2]]
+        numbers = [number - 1 for number in arguments.only or range(1, 11)]
+        ratios, different = ask(engines, compared, numbers, arguments.rounds)
         memory = arc.most_memory_mb()
     for at, other in enumerate(engines[1:]):
         wall, cpu = (mean([question[of][at] for question in ratios]) for of in range(2))
