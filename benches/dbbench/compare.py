@@ -94,7 +94,8 @@ def header(engines):
 
 
 def ask(engines, compared, numbers, rounds):
-    """Compares answers of some with those of the second, and times all. Prints a line for each question; returns the ratios, wall and processor time by the engine beside, and how many answers differ."""
+    """Compares answers of some with those of the second, and times all: prints a line for each question. Returns the ratios, of wall and
+    processor time by the engine beside, and how many answers differ."""
     ratios, different = [], 0
     for number in numbers:
         expected = engines[1].table(number)
