@@ -45,6 +45,10 @@ def first_processors(threads):
     return sorted(os.sched_getaffinity(0))[:threads]
 
 
+class Refused(SystemExit):
+    """A statement that was not answered: the end, unless somebody goes on with the next one."""
+
+
 class Arc:
     """A server on a data directory, which it keeps."""
 
@@ -108,7 +112,7 @@ class Arc:
             with urllib.request.urlopen(request, timeout=600) as answer:
                 return answer.read()
         except urllib.error.HTTPError as error:
-            raise SystemExit(f"{sql}\n{error.read().decode()}") from error
+            raise Refused(f"{sql}\n{error.read().decode()}") from error
 
     def ask(self, sql):
         import pyarrow

@@ -21,7 +21,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent)]
 
 import queries  # noqa: E402
-from beside import FILES_REST_S, Arc, difference, first_processors, mean, median, positive, server_program  # noqa: E402
+from beside import FILES_REST_S, Arc, Refused, difference, first_processors, mean, median, positive, server_program  # noqa: E402
 
 QUESTIONS = ["sum v1 by id1", "sum v1 by id1:id2", "sum v1 mean v3 by id3", "mean v1:v3 by id4", "sum v1:v3 by id6",
              "median v3 sd v3 by id4 id5", "max v1 - min v2 by id3", "largest two v3 by id6", "regression v1 v2 by id2 id4",
@@ -93,21 +93,30 @@ def header(engines):
     print(f"| {' | '.join(columns)} |\n{'| --- ' * len(columns)}|", flush=True)
 
 
+def compare(engines, compared, number):
+    """Says how the answers of some differ from that of the second."""
+    expected = engines[1].table(number)
+    return "; ".join(f"{engine.name}: {found}" for engine in compared if (found := difference(engine.table(number), expected)))
+
+
 def ask(engines, compared, numbers, rounds):
     """Compares answers of some with those of the second, and times all: prints a line for each question. Returns the ratios, of wall and
     processor time by the engine beside, and how many answers differ."""
     ratios, different = [], 0
     for number in numbers:
-        expected = engines[1].table(number)
-        wrong = [f"{engine.name}: {found}" for engine in compared if (found := difference(engine.table(number), expected))]
+        title = f"{number + 1}: {QUESTIONS[number]}"
+        try:
+            wrong = compare(engines, compared, number)
+            took = [median(lambda: engine.answer(number), engine.pid, rounds) for engine in engines]
+        except Refused as refused:
+            print(f"| {title} | REFUSED: {refused} |", flush=True)
+            different += 1
+            continue
         different += bool(wrong)
-        del expected
-        took = [median(lambda: engine.answer(number), engine.pid, rounds) for engine in engines]
         beside = [[took[0][of] / other[of] for other in took[1:]] for of in range(2)]
         ratios.append(beside)
         cells = [cell for of in range(2) for cell in (*(f"{one[of]:.1f}" for one in took), *(f"{ratio:.2f}" for ratio in beside[of]))]
-        print(f"| {number + 1}: {QUESTIONS[number]} | {' | '.join(cells)} | {'; '.join(wrong) and 'DIFFER: ' + '; '.join(wrong) or 'same'} |",
-              flush=True)
+        print(f"| {title} | {' | '.join(cells)} | {f'DIFFER: {wrong}' if wrong else 'same'} |", flush=True)
     return ratios, different
 
 

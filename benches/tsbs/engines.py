@@ -24,7 +24,7 @@ def get(url):
         with urllib.request.urlopen(url, timeout=600) as answer:
             return answer.read()
     except urllib.error.HTTPError as error:
-        raise SystemExit(f"{urllib.parse.unquote_plus(url)}\n{error.read().decode()}") from error
+        raise beside.Refused(f"{urllib.parse.unquote_plus(url)}\n{error.read().decode()}") from error
 
 
 class Arc(beside.Arc):
@@ -133,7 +133,7 @@ class QuestDB(peers.QuestDb):
     def rows(self, table):
         try:
             return json.loads(self.ask(f'SELECT count() FROM "{table}"'))["dataset"][0][0]
-        except SystemExit:
+        except beside.Refused:
             return 0
 
     def answer(self, _kind, sql):
@@ -203,7 +203,8 @@ class VictoriaMetrics(peers.Peer):
                 key = (round(float(end) + 0.001) - asked.width, *host)
                 rows.setdefault(key, [None] * len(asked.metrics))[metric] = float(value)
         rows = [(datetime.datetime.fromtimestamp(key[0], datetime.timezone.utc), *key[1:], *values) for key, values in sorted(rows.items())]
-        return pyarrow.table([pyarrow.array(column) for column in zip(*rows)], [str(at) for at in range(len(rows[0]))]) if rows else None
+        names = [str(at) for at in range(1 + asked.is_by_host + len(asked.metrics))]
+        return pyarrow.table([[row[at] for row in rows] for at in range(len(names))], names)
 
 
 def inner_buckets(asked):
