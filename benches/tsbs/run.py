@@ -14,6 +14,7 @@ Go module; what cannot be had is left out, and said to be. Use cases are cpu-onl
 type one after the other by one client. Of VictoriaMetrics, whose windows begin with the range, buckets are asked for that lie wholly in it.
 """
 import argparse
+import contextlib
 import os
 import shutil
 import sys
@@ -122,23 +123,20 @@ def run(arguments, tsbs, folder, programs):
     duckdb = engines.DuckDB(folder, lines, arguments.threads)
     expected = {name: duckdb.points(name) for name in duckdb.tables()}
     shutil.rmtree(folder / "arc", ignore_errors=True)
-    with engines.Arc(folder, arguments.program, arguments.threads, engines.DATABASE) as arc:
+    with contextlib.ExitStack() as running:
+        arc = running.enter_context(engines.Arc(folder, arguments.program, arguments.threads, engines.DATABASE))
         names = [name for name in arguments.peers if arguments.case != "iot"]
-        servers = [server for name in names if (server := started(name, folder, programs))]
-        try:
-            print(f"{sum(expected.values()):,} rows of {', '.join(sorted(expected))}\n")
-            print("| loaded by the loader of TSBS | rows/s | CPU s/M rows |\n| --- | --- | --- |")
-            for server in [arc, *servers]:
-                loaded(server, tsbs, lines, expected, arguments.workers)
-            arc.rest(arguments.rest)
-            kinds = arguments.types or tools.TYPES[arguments.case]
-            ratios, different = table([arc, duckdb, *servers], tsbs, kinds, arguments.queries)
-            on_disk = [(server.name, engines.disk_bytes(server.data) / sum(expected.values())) for server in (arc, *servers)]
-            print(f"\nBytes a row on disk, logs included: {', '.join(f'{name} {one:.0f}' for name, one in on_disk)}")
-            print(f"Most memory of the server {arc.most_memory_mb():.0f} MB")
-        finally:
-            for server in servers:
-                server.__exit__()
+        servers = [running.enter_context(server) for name in names if (server := started(name, folder, programs))]
+        print(f"{sum(expected.values()):,} rows of {', '.join(sorted(expected))}\n")
+        print("| loaded by the loader of TSBS | rows/s | CPU s/M rows |\n| --- | --- | --- |")
+        for server in [arc, *servers]:
+            loaded(server, tsbs, lines, expected, arguments.workers)
+        arc.rest(arguments.rest)
+        kinds = arguments.types or tools.TYPES[arguments.case]
+        ratios, different = table([arc, duckdb, *servers], tsbs, kinds, arguments.queries)
+        on_disk = [(server.name, engines.disk_bytes(server.data) / sum(expected.values())) for server in (arc, *servers)]
+        print(f"\nBytes a row on disk, logs included: {', '.join(f'{name} {one:.0f}' for name, one in on_disk)}")
+        print(f"Most memory of the server {arc.most_memory_mb():.0f} MB")
     for name, found in ratios.items():
         if found:
             wall, cpu = (mean(column) for column in zip(*found))
