@@ -187,13 +187,13 @@ def write(lines):
     PAGE.write_text(before + mark + "\n" + "\n".join(lines) + "\n\n" + end + rest)
 
 
-def enter_venv():
-    """Runs this script again with the interpreter of .venv, once that has what it needs."""
+def enter_venv(wanted="queries.txt"):
+    """Runs this script again with the interpreter of .venv, once that has what the file names."""
     if not (VENV / "bin" / "python").exists():
         subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
     if Path(sys.prefix) != VENV:
-        wanted = ROOT / "benches" / "queries.txt"
-        subprocess.run([VENV / "bin" / "python", "-m", "pip", "install", "--quiet", "-r", wanted], check=True)
+        install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", ROOT / "benches" / wanted]
+        subprocess.run([VENV / "bin" / "python", *install], check=True)
         os.execv(VENV / "bin" / "python", [str(VENV / "bin" / "python"), *sys.argv])
 
 

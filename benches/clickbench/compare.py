@@ -12,89 +12,16 @@ A statement is asked of one, then of the other; the fastest of the rounds counts
 which rows come, because more than one may be the tenth, the rows must be among those that DuckDB has without the limit, and in order.
 """
 import argparse
-import json
-import math
 import os
 import re
-import socket
-import subprocess
 import sys
-import time
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent)]
 
 import queries  # noqa: E402
-
-FILES_REST_S = 15
-# The days of the rows are over, and nothing else comes: their files are merged at once instead of an hour later.
-SETTINGS = ["--compaction-quiet", "1s"]
-
-
-class Arc:
-    """A server on a data directory, which it keeps."""
-
-    def __init__(self, folder, program, threads):
-        self.folder, self.program = folder, program
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        self.url = f"http://127.0.0.1:{port}"
-        processors = sorted(os.sched_getaffinity(0))[:threads]
-        self.process = subprocess.Popen([program, "serve", "--no-auth", "--data-dir", folder / "arc", "--http", f"127.0.0.1:{port}",
-                                         "--log-level", "warn", *SETTINGS], preexec_fn=lambda: os.sched_setaffinity(0, processors))
-        while not self.is_ready():
-            if self.process.poll() is not None:
-                sys.exit(f"the server ended with {self.process.returncode}")
-            time.sleep(0.05)
-
-    def is_ready(self):
-        try:
-            urllib.request.urlopen(f"{self.url}/ready", timeout=60).close()
-            return True
-        except OSError:
-            return False
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.terminate()
-        self.process.wait()
-
-    def most_memory_mb(self):
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) / 1000
-
-    def load(self, path):
-        loaded = self.folder / "loaded"
-        if loaded.exists():
-            return
-        subprocess.run([self.program, "import", "--url", self.url, "--table", "hits", "--time-column", "EventTime", "--precision", "s",
-                        path], check=True)
-        files, since = None, time.monotonic()
-        while time.monotonic() - since < FILES_REST_S:
-            time.sleep(1)
-            now = self.ask("SHOW TABLES").to_pylist()
-            if now != files:
-                files, since = now, time.monotonic()
-        loaded.write_text(json.dumps(files))
-
-    def fetch(self, sql):
-        request = urllib.request.Request(f"{self.url}/api/v1/query?format=arrow", json.dumps({"sql": sql}).encode())
-        try:
-            with urllib.request.urlopen(request, timeout=600) as answer:
-                return answer.read()
-        except urllib.error.HTTPError as error:
-            raise SystemExit(f"{sql}\n{error.read().decode()}") from error
-
-    def ask(self, sql):
-        import pyarrow
-        with pyarrow.ipc.open_stream(self.fetch(sql)) as stream:
-            return stream.read_all()
+from beside import FILES_REST_S, Arc, is_same, mean, measured, positive, server_program  # noqa: E402
 
 
 class DuckDB:
@@ -131,12 +58,6 @@ def rows(table):
     return list(zip(*columns))
 
 
-def is_same(one, other):
-    if isinstance(one, float) or isinstance(other, float):
-        return math.isclose(one, other, rel_tol=1e-9)
-    return one == other
-
-
 def are_same(found, expected):
     return len(found) == len(expected) and all(
         all(is_same(*pair) for pair in zip(row, wanted)) for row, wanted in zip(found, expected))
@@ -159,30 +80,15 @@ def check(sql, arc, duckdb, other):
     return "ties"
 
 
-def fastest(work, process, rounds):
-    """Returns the milliseconds that it took, and those of processors that the process took for it, each the least of the rounds."""
-    # The clock of a process, as clock_getcpuclockid makes it.
-    clock = (~process << 3) | 2
-    took = []
-    for _ in range(rounds):
-        began, cpu = time.perf_counter(), time.clock_gettime(clock)
-        work()
-        took.append((1000 * (time.perf_counter() - began), 1000 * (time.clock_gettime(clock) - cpu)))
-    return [min(column) for column in zip(*took)]
-
-
-def mean(ratios):
-    return math.exp(sum(map(math.log, ratios)) / len(ratios))
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=3_000_000)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rows", type=positive, default=3_000_000)
+    parser.add_argument("--rounds", type=positive, default=3)
+    parser.add_argument("--threads", type=positive, default=2)
     parser.add_argument("--folder", type=Path, default=queries.TARGET / "clickbench")
-    parser.add_argument("--program", type=Path, default=queries.TARGET / "release" / "arc-server")
+    parser.add_argument("--program", type=server_program, default=str(queries.TARGET / "release" / "arc-server"))
     parser.add_argument("--only", type=int, nargs="+", help="numbers of statements, from 0 as in ClickBench")
+    parser.add_argument("--rest", type=float, default=FILES_REST_S, help="seconds for which the server's files have to stay the same")
     arguments = parser.parse_args()
     queries.enter_venv()
     import hits
@@ -194,15 +100,15 @@ def main():
     duckdb = DuckDB(folder, path, arguments.threads)
     statements = [line.rstrip(";\n") for line in (HERE / "queries.sql").open()]
     ratios, different = [], 0
-    with Arc(folder, arguments.program.resolve(), arguments.threads) as arc:
-        arc.load(path)
+    with Arc(folder, arguments.program, arguments.threads) as arc:
+        arc.load("hits", path, "--time-column", "EventTime", "--precision", "s", rest=arguments.rest)
         print("| statement | Arc, ms | DuckDB, ms | ratio | Arc, CPU ms | DuckDB, CPU ms | ratio | answers |\n" + "| --- " * 8 + "|")
         for number, sql in enumerate(statements):
             if arguments.only and number not in arguments.only:
                 continue
             how = check(sql, arc.ask(sql), duckdb, duckdb.fetch(sql))
-            ours = fastest(lambda: arc.fetch(sql), arc.process.pid, arguments.rounds)
-            theirs = fastest(lambda: duckdb.fetch(sql), os.getpid(), arguments.rounds)
+            ours = measured(lambda: arc.fetch(sql), arc.pid, arguments.rounds)
+            theirs = measured(lambda: duckdb.fetch(sql), os.getpid(), arguments.rounds)
             ratios.append([one / other for one, other in zip(ours, theirs)])
             different += how == "DIFFERS"
             cells = [f"{one:.1f} | {other:.1f} | {one / other:.2f}" for one, other in zip(ours, theirs)]

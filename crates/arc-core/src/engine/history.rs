@@ -130,6 +130,8 @@ pub(super) struct PastState {
     _files: Arc<dyn Debug + Send + Sync>,
     memory: Arc<MemoryBudget>,
     held_bytes: usize,
+    /// Whether a frame came too late for it, so that all of it has been read.
+    is_cut: bool,
 }
 
 impl PastState {

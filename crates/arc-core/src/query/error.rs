@@ -149,5 +149,13 @@ fn from_leaf(error: &DataFusionError) -> Error {
 fn tidy(message: &str) -> String {
     // Says which overloads were tried and why each failed, before it says what to do.
     let no_match = message.find("No function matches").and_then(|start| message.get(start..));
-    no_match.unwrap_or(message).to_owned()
+    let message = no_match.unwrap_or(message);
+    // Quotes change nothing here, as names are taken as they are written, and the setting is not one of ours.
+    match message.split_once(" You can use double quotes to refer to the ") {
+        Some((before, advice)) => {
+            let after = advice.split_once(" configuration.").map_or("", |(_, after)| after);
+            format!("{before}{after}")
+        }
+        None => message.to_owned(),
+    }
 }

@@ -92,6 +92,16 @@ async fn functions_of_other_engines_have_their_names() {
 }
 
 #[tokio::test]
+async fn a_name_in_other_letters_gets_no_advice_that_nobody_can_follow() {
+    let said = store().error("SELECT X FROM m").await.to_string();
+    assert!(
+        said.contains("No field named \"X\". Did you mean 'm.x'?\nColumn names are case sensitive.\nValid fields are "),
+        "{said}"
+    );
+    assert!(!said.contains("double quotes") && !said.contains("configuration"), "{said}");
+}
+
+#[tokio::test]
 async fn a_name_of_several_columns_is_none_for_those_who_read_them() {
     let store = store();
     let refused = [
