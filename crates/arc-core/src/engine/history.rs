@@ -22,7 +22,7 @@ use super::{
     pinned::PinnedLog,
     retired::Hold,
     shared::Shared,
-    states_at_hand::{Made, StatesAtHand},
+    states_at_hand::{MadeFrom, StatesAtHand},
 };
 use crate::{
     Error, Options, Result,
@@ -274,7 +274,7 @@ impl Shared {
             let reason = format!("frame {} of it is missing or damaged, and {} is needed", tail.next(), log.last_seq);
             return Err(Error::corrupt(dir, 0, reason));
         }
-        let made = Made { time_ns, last_seq: log.last_seq, now_ns };
+        let made = MadeFrom { time_ns, last_seq: log.last_seq, now_ns };
         Ok(self.past.at_hand.keep(past, made, self.memory.limit()))
     }
 

@@ -44,7 +44,7 @@ impl StatesAtHand {
     }
 
     /// Keeps a state, unless it holds too much of a budget of `memory` bytes.
-    pub(super) fn keep(&self, state: PastState, made: Made, memory: usize) -> Arc<PastState> {
+    pub(super) fn keep(&self, state: PastState, made: MadeFrom, memory: usize) -> Arc<PastState> {
         let state = Arc::new(state);
         if state.held_bytes() > memory / MEMORY_SHARE {
             return state;
@@ -69,7 +69,7 @@ impl StatesAtHand {
 
 /// Of which time a state is, and when it was made of which log.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Made {
+pub(super) struct MadeFrom {
     pub(super) time_ns: i64,
     pub(super) last_seq: SequenceNumber,
     pub(super) now_ns: i64,

@@ -16,7 +16,7 @@ use crate::{
     catalog::ManifestState,
     engine::{
         history::{PastState, from_ns, in_the_future, no_history, show},
-        states_at_hand::Made,
+        states_at_hand::MadeFrom,
     },
     model::{PastMoment, SnapshotInfo, WAL_DIR},
     wal::{LogTail, ReplayedFrame, TailEnd},
@@ -88,7 +88,7 @@ impl Reader {
                 return Err(unknown(time_ns));
             }
         }
-        Ok(self.at_hand.keep(past, Made { time_ns, last_seq, now_ns }, self.memory.limit()))
+        Ok(self.at_hand.keep(past, MadeFrom { time_ns, last_seq, now_ns }, self.memory.limit()))
     }
 
     /// Returns the state of the newest commit at or before a time, the last frame that was seen, and
