@@ -132,23 +132,38 @@ struct Bringing<'a> {
 impl Bringing<'_> {
     fn run(&self) -> Result<BranchReport> {
         let mut report = BranchReport { number: self.origin.number, ..report_of(self.state) };
-        let of_origin = self.origin.state.stored_paths();
-        let (shared, flushed): (Vec<_>, Vec<_>) =
-            by_stored_path(self.state).into_iter().partition(|group| of_origin.contains(stored_path(group)));
-        self.bring(&flushed, &self.work.flushing(), &mut report)?;
-        let source = self.origin.storage.as_ref().filter(|source| source.is_same_store(self.target));
-        let copies = source.map_or_else(|| Ok(HashMap::new()), |source| self.copy_within(source, &shared))?;
-        report.store_copied_files = copies.len() as u64;
-        let others: Vec<_> = shared.into_iter().filter(|group| !copies.contains_key(stored_path(group))).collect();
-        self.bring(&others, &self.origin.root, &mut report)?;
-        let there = list(self.target)?;
-        self.check(&there, &copies)?;
+        let there = self.bring_all(&mut report).or_else(|error| self.explain(error))?;
         match Manifest::finish_begun(location(self.target), self.state.clone()) {
             Err(Error::Closed { reason }) => return bad(self.target, reason),
             finished => finished?,
         }
         self.remove_leftovers(there.keys());
         Ok(report)
+    }
+
+    /// Brings all data files and checks that they are there. Returns what is.
+    fn bring_all(&self, report: &mut BranchReport) -> Result<HashMap<String, StoredObject>> {
+        let of_origin = self.origin.state.stored_paths();
+        let (shared, flushed): (Vec<_>, Vec<_>) =
+            by_stored_path(self.state).into_iter().partition(|group| of_origin.contains(stored_path(group)));
+        self.bring(&flushed, &self.work.flushing(), report)?;
+        let source = self.origin.storage.as_ref().filter(|source| source.is_same_store(self.target));
+        let copies = source.map_or_else(|| Ok(HashMap::new()), |source| self.copy_within(source, &shared))?;
+        report.store_copied_files = copies.len() as u64;
+        let others: Vec<_> = shared.into_iter().filter(|group| !copies.contains_key(stored_path(group))).collect();
+        self.bring(&others, &self.origin.root, report)?;
+        let there = list(self.target)?;
+        self.check(&there, &copies)?;
+        Ok(there)
+    }
+
+    /// Returns why data files could not be brought: a process whose branch is whole first removes those
+    /// that its state does not name, whatever they are needed for.
+    fn explain<T>(&self, error: Error) -> Result<T> {
+        match Manifest::start_of(location(self.target).as_ref()) {
+            Ok(StreamStart::Whole) => bad(self.target, "another process has made a branch of it meanwhile".into()),
+            _ => Err(error),
+        }
     }
 
     /// Has the store copy data files. Returns what it says of those that they are copies of, by path;
