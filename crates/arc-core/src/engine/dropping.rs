@@ -265,7 +265,7 @@ mod tests {
                 done.send(()).unwrap();
             }
         });
-        let answered = is_done.recv_timeout(std::time::Duration::from_secs(20));
+        let answered = is_done.recv_timeout(std::time::Duration::from_secs(150));
         drop(decoding);
         answered.unwrap();
         writing.join().unwrap();
