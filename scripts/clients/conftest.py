@@ -16,6 +16,10 @@ from typing import Any
 import pytest
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "proof: left to scripts/proof: it needs a registry, another language, or minutes")
+
+
 class Server:
     """One process of the server; stops with `stop` or dies with `kill`."""
 

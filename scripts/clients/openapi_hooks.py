@@ -73,6 +73,9 @@ def before_call(context: Any, case: Any, kwargs: Any) -> None:
         case.path_parameters["id"] = 2
     if case.query and OWN_NAME in str(case.query.get("token_name")):
         case.query["token_name"] = "another"
+    # That of a table that is there has no end.
+    if case.path == "/api/v1/tail" and case.query and "table" in case.query:
+        case.query["table"] = "nothing"
 
 
 @schemathesis.check

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from installed import go
 
+pytestmark = pytest.mark.proof
+
 
 def test_go_writes_and_asks_through_the_driver(tmp_path: Path) -> None:
     library = os.environ.get("TESTED_ADBC", "")

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import subprocess
 
+import pytest
 from conftest import Server
 from installed import go
+
+pytestmark = pytest.mark.proof
 
 
 def answers(server: Server, *arguments: str) -> list[str]:

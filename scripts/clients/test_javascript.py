@@ -11,6 +11,8 @@ import pytest
 from conftest import Server
 from installed import javascript
 
+pytestmark = pytest.mark.proof
+
 
 @pytest.mark.parametrize("kind", ["closed", "encrypted"])
 def test_the_clients_write_and_ask(kind: str, request: pytest.FixtureRequest) -> None:

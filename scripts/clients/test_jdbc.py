@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from conftest import Server
 
+pytestmark = pytest.mark.proof
+
 VERSION = "18.3.0"
 DRIVER = f"org.apache.arrow:flight-sql-jdbc-driver:{VERSION}"
 GET = "org.apache.maven.plugins:maven-dependency-plugin:3.6.0:get"

@@ -123,6 +123,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
         server.kill()
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", [name for name in sections() if name != FIRST])
 def test_a_reader_gets_what_the_page_says(name: str, reader: Reader) -> None:
     reader.follow(name, sections()[name])

@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from conftest import Server
 
+pytestmark = pytest.mark.proof
+
 SECONDS = float(os.environ.get("TELEGRAF_SECONDS", "15"))
 BUILT = Path(__file__).parents[2] / ".cache" / "telegraf" / "telegraf"
 # Outputs of the same points to a database each, and one to a file: what the databases must have.

@@ -35,9 +35,8 @@ from server import Server, knows
 LIMITS = {"query_timeout": "1s", "read_timeout": "1s", "send_timeout": "1s", "write_timeout": "1s"}
 SETTINGS = {"flush_after": "5s"}
 SWITCHES = {"ARC_DELETE_ENABLED": "true"}
-# How late an answer may be.
-PATIENCE_S = 1.0
-# How long threads may go on with what is theirs (a flush, a merge), and memory may take to be given back.
+# How long threads may go on with what is theirs (a flush, a merge), and memory may take to be given back, for each second of
+# patience.
 CALM_S = 20.0
 # A thread that computes for more of a moment than this is busy.
 BUSY = 0.5
@@ -55,6 +54,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--control-group", type=pathlib.Path, default=None)
     parser.add_argument("--only", help="attacks whose name has this pattern, and nothing generated")
     parser.add_argument("--list", action="store_true", help="print the names of the corpus")
+    parser.add_argument("--patience", type=float, default=1.0, help="seconds that an answer may take")
     parser.add_argument("--short", action="store_true", help="of each kind of attack the worst alone")
     return parser.parse_args()
 
@@ -107,8 +107,8 @@ class Watch:
 class Judge:
     """Looks at the server after each attack."""
 
-    def __init__(self, server: Server) -> None:
-        self.server, self.watch = server, Watch(server)
+    def __init__(self, server: Server, patience_s: float) -> None:
+        self.server, self.watch, self.patience_s = server, Watch(server), patience_s
         self.acknowledged = 0
         self.problems: list[str] = []
         self.slowest = 0.0
@@ -138,7 +138,7 @@ class Judge:
 
             thread = threading.Thread(target=run, daemon=True)
             thread.start()
-            thread.join(PATIENCE_S)
+            thread.join(self.patience_s)
             if not done:
                 thread.join(60)
                 problems.append(f"{what} answered after {time.monotonic() - began:.1f} s: {done}")
@@ -149,7 +149,7 @@ class Judge:
 
     def calm(self, before_kib: float) -> list[str]:
         """Returns which threads stay busy, and how much memory stays taken."""
-        deadline = time.monotonic() + CALM_S
+        deadline = time.monotonic() + CALM_S * self.patience_s
         most = before_kib * 1.1 + KEPT_KIB
         while True:
             busy, resident = self.watch.busy(), self.watch.resident_kib()
@@ -244,7 +244,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="arc-hostile-") as folder:
         server = Server(pathlib.Path(folder) / "data", SWITCHES, before=group.enter, **settings, **budget)
         server.wait_until_ready()
-        judge, peak_kib = Judge(server), 0
+        judge, peak_kib = Judge(server, options.patience), 0
         try:
             warm(judge)
             judge.slowest, count = 0.0, rounds(judge, options)

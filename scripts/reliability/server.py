@@ -43,7 +43,7 @@ class Server:
     """One process of the server over a data directory.
 
     Settings are flags of `arc-server serve` with `_` for `-`; `environment` is added to the process's own; `before` runs in
-    the new process before it becomes the server.
+    the new process before it becomes the server; port 0 is any that is free.
     """
 
     def __init__(
@@ -51,10 +51,11 @@ class Server:
         data_dir: pathlib.Path,
         environment: Optional[dict[str, str]] = None,
         before: Optional[Callable[[], None]] = None,
+        port: int = 0,
         **settings: str,
     ) -> None:
         self.data_dir = data_dir
-        command = [binary(), "serve", "--data-dir", str(data_dir), "--http", "127.0.0.1:0"]
+        command = [binary(), "serve", "--data-dir", str(data_dir), "--http", f"127.0.0.1:{port}"]
         # Who may come in is tested elsewhere.
         command += ["--no-auth"] if knows("no-auth") else []
         command += ["--log-format", "json", "--log-level", "debug"]

@@ -194,6 +194,21 @@ pub enum Error {
     /// A query of an engine that only reads took longer than its files were kept for it.
     #[error("the process that writes has removed data files that this query was reading; ask again")]
     Expired,
+    /// An object store that does not do what an engine needs of it.
+    #[error("the object store breaks a promise without which points would be lost ({promise}): {found}")]
+    BadStore {
+        /// What it should do.
+        promise: &'static str,
+        /// What it did.
+        found: String,
+    },
+    /// The process that writes to the store, on another machine, cannot be asked for what is in no
+    /// data file yet; what is known of it may be old, and is no answer.
+    #[error("the owner of this store cannot be asked what it has acknowledged: {reason}")]
+    OwnerUnreachable {
+        /// Who was asked, and what came of it.
+        reason: String,
+    },
     /// Another process has the data directory open.
     #[error("data directory {} is in use by another process", path.display())]
     InUse {
@@ -257,6 +272,15 @@ pub enum Error {
         /// What failed.
         reason: String,
     },
+    /// A request of durability [`Remote`](crate::Durability::Remote) that is in the log of this machine, and not
+    /// known to be in the object store.
+    #[error(
+        "it is stored on the disk of this machine, and whether it is in the object store, too, is not known: {reason}"
+    )]
+    NotInStore {
+        /// Why the store has not answered, or what it has answered.
+        reason: String,
+    },
     /// Arrow refused; a bug of this crate, for input is checked before.
     #[error("arrow failed")]
     Arrow(#[from] arrow::error::ArrowError),
@@ -313,6 +337,13 @@ pub enum Error {
         /// Why.
         reason: String,
     },
+    /// Two data directories of which one hands its rows to the other, and that do not agree on which
+    /// these were.
+    #[error("{reason}")]
+    Diverged {
+        /// What either of them has.
+        reason: String,
+    },
     /// A broken promise inside the crate.
     #[error("internal error: {reason}")]
     Internal {
@@ -354,17 +385,19 @@ impl Error {
             | Self::OutOfScope { .. }
             | Self::NotADataDirectory { .. }
             | Self::OtherStore { .. }
+            | Self::BadStore { .. }
             | Self::ReadOnly
             | Self::BadTarget { .. }
             | Self::Import { .. }
             | Self::LimitReached { .. }
+            | Self::Diverged { .. }
             | Self::Row { .. }
             | Self::NewerFormat { .. } => ErrorKind::InvalidInput,
             Self::DatabaseNotFound { .. } | Self::TableNotFound { .. } | Self::SnapshotNotFound { .. } => {
                 ErrorKind::NotFound
             }
             Self::SchemaConflict { .. } => ErrorKind::SchemaConflict,
-            Self::Busy { .. } | Self::InUse { .. } | Self::Expired => ErrorKind::Busy,
+            Self::Busy { .. } | Self::InUse { .. } | Self::Expired | Self::OwnerUnreachable { .. } => ErrorKind::Busy,
             Self::Timeout { .. } => ErrorKind::Timeout,
             Self::ImportStopped { source, .. } | Self::InsertStopped { source, .. } => source.kind(),
             Self::Io { source, .. } => match source.kind() {
@@ -373,7 +406,7 @@ impl Error {
             },
             Self::Corrupt { .. } | Self::Parquet { .. } => ErrorKind::Corrupt,
             Self::Closed { .. } | Self::WriterClosed { .. } => ErrorKind::Closed,
-            Self::OutcomeUnknown { .. } => ErrorKind::Unknown,
+            Self::OutcomeUnknown { .. } | Self::NotInStore { .. } => ErrorKind::Unknown,
             Self::Arrow(_) | Self::Internal { .. } => ErrorKind::Internal,
         }
     }

@@ -26,10 +26,13 @@ mod maintenance;
 mod memory;
 mod model;
 mod options;
+mod push;
 #[cfg(feature = "query")]
 mod query;
 pub mod random;
 mod registry;
+#[cfg(feature = "object-store")]
+mod remote_log;
 pub mod store;
 #[cfg(not(feature = "schedules"))]
 mod sync;
@@ -43,7 +46,9 @@ mod write;
 
 pub use catalog::is_data_directory;
 pub use decoder::{DecodedLines, DecodedTable, LineDecoder};
-pub use engine::{CompactionReport, DatabaseInfo, Deleted, Engine, EngineBuilder, EngineStats, FlushReport, TableInfo};
+pub use engine::{
+    CompactionReport, DatabaseInfo, Deleted, Engine, EngineBuilder, EngineStats, FlushReport, TableInfo, Tail,
+};
 #[cfg(feature = "query")]
 pub use engine::{Deletion, Executed};
 pub use error::{Error, ErrorKind, Result};
@@ -54,12 +59,15 @@ pub use maintenance::repair::{GivenUp, RepairPlan, RepairStep, plan_repair, repa
 pub use maintenance::verify::verify_in_store;
 pub use maintenance::verify::{Finding, Severity, VerifyReport, VerifyTotals, verify};
 pub use model::{
-    Access, AccessScope, ColumnTypes, Comparison, Literal, OnConflict, PastMoment, Predicate, SequenceNumber,
+    Access, AccessScope, ColumnTypes, Comparison, CutName, Literal, OnConflict, PastMoment, Predicate, SequenceNumber,
     SnapshotInfo, Tombstone,
 };
 pub use options::{Durability, Options, Precision, WriteOptions};
+pub use push::{AdoptOutcome, AdoptReport, PushOptions, PushProgress, PushReport, PushTarget, Upload};
 #[cfg(feature = "query")]
 pub use query::{Answer, AnswerEnder, ChangeTarget, Description, ScannedFiles, Statement, StatementKind};
+#[cfg(feature = "distributed")]
+pub use query::{ClusterStats, QueryCluster, QueryWorker};
 pub use view::{BufferPart, TableView};
 pub use write::{MAX_REJECTED, PendingWrite, Rejected, Written};
 

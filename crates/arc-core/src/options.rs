@@ -1,78 +1,14 @@
 //! Settings: plain values, each with its unit, its default, and what grows better and worse with
 //! it.
 
-use std::{fmt, str::FromStr, time::Duration};
+mod durability;
+
+use std::{str::FromStr, time::Duration};
+
+pub use durability::Durability;
+pub(crate) use durability::durability_name;
 
 use crate::{AccessScope, ColumnTypes, Error, Result, memory::available_bytes};
-
-/// What an acknowledged point survives.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum Durability {
-    /// Nothing is promised: acknowledged once in memory.
-    Memory,
-    /// `kill -9`, panic, running out of memory: acknowledged once the log's `write` returned.
-    Process,
-    /// Crash of the operating system and loss of power, too: acknowledged once the log is synced to
-    /// disk.
-    #[default]
-    Disk,
-}
-
-impl fmt::Display for Durability {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Memory => "memory",
-            Self::Process => "process",
-            Self::Disk => "disk",
-        })
-    }
-}
-
-impl FromStr for Durability {
-    type Err = String;
-
-    fn from_str(s: &str) -> Result<Self, String> {
-        match s {
-            "memory" => Ok(Self::Memory),
-            "process" => Ok(Self::Process),
-            "disk" => Ok(Self::Disk),
-            _ => Err(format!("{s:?} is not a durability; expected memory, process or disk")),
-        }
-    }
-}
-
-/// Serialises a durability as its name, for `#[serde(with)]`.
-pub(crate) mod durability_name {
-    use serde::{Deserialize, Deserializer, Serializer, de};
-
-    use super::Durability;
-
-    pub(crate) fn serialize<S: Serializer>(durability: &Durability, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(durability)
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Durability, D::Error> {
-        std::borrow::Cow::<'_, str>::deserialize(from)?.parse().map_err(de::Error::custom)
-    }
-
-    /// The same for one that may be absent: nil.
-    pub(crate) mod optional {
-        use super::{Deserialize, Deserializer, Durability, Serializer, de};
-
-        pub(crate) fn serialize<S: Serializer>(durability: &Option<Durability>, to: S) -> Result<S::Ok, S::Error> {
-            match durability {
-                Some(durability) => to.collect_str(durability),
-                None => to.serialize_none(),
-            }
-        }
-
-        pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Durability>, D::Error> {
-            let name = Option::<std::borrow::Cow<'_, str>>::deserialize(from)?;
-            name.map(|name| name.parse()).transpose().map_err(de::Error::custom)
-        }
-    }
-}
 
 /// Unit of the timestamps of a write.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -168,6 +104,12 @@ pub struct Options {
     /// What an acknowledged point survives, unless its write or its database says otherwise.
     /// Default [`Durability::Disk`].
     pub durability: Durability,
+    /// Least time from one put of the log into the object store to the next, where writes ask for
+    /// [`Durability::Remote`]. Default 100 ms. What comes meanwhile goes together: longer makes these
+    /// writes wait longer, shorter makes more requests, each of which is paid for; ten a second
+    /// cost about 130 dollars a month where a thousand puts cost half a cent. 0 puts again as soon as the
+    /// last put was answered.
+    pub remote_interval: Duration,
     /// What becomes of values whose type is not that of their column, unless their table or
     /// database says otherwise. Default nothing: the first value decides the type of a column, and
     /// others are refused.
@@ -256,6 +198,10 @@ pub struct Options {
     pub query_memory_bytes: usize,
     /// Longest time a query may run. Default 300 s.
     pub query_timeout: Duration,
+    /// Whether retention waits for pushes: rows past it stay until every directory that rows were
+    /// ever handed to has them, and all of them where there is none. Default no: what is past its
+    /// retention goes, handed over or not. A week without a network costs disk then, and no rows.
+    pub retention_waits_for_push: bool,
     /// Receipts kept for idempotency keys, over all databases; beyond that the oldest is forgotten,
     /// and a retry of its write stores it again. Default 262,144; at least 1. Each costs about 250
     /// bytes of memory, and 100 bytes of the manifest.
@@ -269,6 +215,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             durability: Durability::default(),
+            remote_interval: Duration::from_millis(100),
             column_types: ColumnTypes::default(),
             flush_after: Duration::from_secs(60),
             memory_bytes: default_memory_bytes(),
@@ -291,6 +238,7 @@ impl Default for Options {
             max_tables: 1_000_000,
             query_memory_bytes: 1 << 30,
             query_timeout: Duration::from_secs(300),
+            retention_waits_for_push: false,
             idempotency_keys: 1 << 18,
             idempotency_window: Duration::from_secs(24 * 3600),
         }

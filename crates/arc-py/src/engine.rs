@@ -24,7 +24,9 @@ use crate::{
     keywords::Keywords,
     maintenance,
     owned::Owned,
+    push,
     statements::{self, Given},
+    tail::Tail,
 };
 
 /// Bytes of a write, as far as they are known, from which on Ctrl-C is looked for while it is done: a smaller one is over before.
@@ -180,6 +182,13 @@ impl Engine {
     }
 }
 
+impl Engine {
+    /// Returns the engine, or raises ``ClosedError`` in a forked child.
+    pub(crate) fn native(&self, py: Python<'_>) -> PyResult<&arc_core::Engine> {
+        self.0.get(py)
+    }
+}
+
 #[pymethods]
 impl Engine {
     /// Writes line protocol and returns once it is as durable as asked for.
@@ -190,7 +199,7 @@ impl Engine {
     /// database is created by its first write.
     ///
     /// precision: the unit of the timestamps: ``"ns"``, ``"us"``, ``"ms"``, ``"s"``, ``"m"`` or ``"h"``.
-    /// durability: ``"disk"``, ``"process"`` or ``"memory"``; ``None`` is that of the engine.
+    /// durability: ``"disk"``, ``"process"``, ``"memory"``, or ``"remote"`` of a server with an object store; ``None`` is its own.
     /// idempotency_key: a name for this write, up to 255 bytes. Sending the same lines again under it stores nothing and
     ///     returns the first receipt, with ``replayed`` set: what to do when a write's answer was lost. Names last a day, and
     ///     survive what the points survive.
@@ -221,7 +230,7 @@ impl Engine {
     ///     overwrites its fields. ``None`` takes those that the table has; rows of a table without tags append.
     /// time: the column that holds the time, a timestamp or integers of ``precision``. It is stored as ``time``.
     /// precision: the unit of integers in the time column: ``"ns"``, ``"us"``, ``"ms"``, ``"s"``, ``"m"`` or ``"h"``.
-    /// durability: ``"disk"``, ``"process"`` or ``"memory"``; ``None`` is that of the engine.
+    /// durability: ``"disk"``, ``"process"``, ``"memory"``, or ``"remote"`` of a server with an object store; ``None`` is its own.
     /// database: the database of the table; created by its first write.
     /// idempotency_key: a name for this write, as in ``write_lp``. The same table and settings are to be sent again.
     #[pyo3(
@@ -266,6 +275,17 @@ impl Engine {
     ) -> PyResult<Answer> {
         let engine = self.0.get(py)?.clone();
         statements::query(py, engine, &database, Given::new(py, &query, params, tables)?)
+    }
+
+    /// Returns the rows of a table that are acknowledged from now on.
+    ///
+    /// since_ns: rows of this time and later that are stored come first, in nanoseconds since 1970.
+    #[pyo3(
+        signature = (database, table, since_ns=None),
+        text_signature = "($self, database, table, since_ns=None)"
+    )]
+    fn tail(&self, py: Python<'_>, database: String, table: String, since_ns: Option<i64>) -> PyResult<Tail> {
+        Tail::open(py, self.0.get(py)?.clone(), database, table, since_ns)
     }
 
     /// Runs one SQL statement that changes data: ``INSERT``, ``DELETE``, ``CREATE`` or ``DROP``. Returns what it did, as
@@ -422,6 +442,16 @@ impl Engine {
         let engine = self.0.get(py)?.clone();
         let report = interrupt::run(py, "backup", move || engine.backup(target))?.raise(py)?;
         maintenance::backup_report(py, &report)
+    }
+
+    /// Hands the rows that were written by now to ``to``, an engine or what makes the requests of a push.
+    fn push<'py>(
+        &self,
+        py: Python<'py>,
+        to: &Bound<'py, PyAny>,
+        bytes_per_second: Option<u64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        push::run(py, self.native(py)?.clone(), to, bytes_per_second)
     }
 
     /// Gives each of the files that lie in a pack (see ``data_files``) a file of its own; returns how many there were.

@@ -3,14 +3,17 @@
 use std::{
     borrow::Cow,
     future::Future,
-    sync::{Condvar, Mutex, OnceLock, PoisonError},
+    sync::{
+        Condvar, Mutex, OnceLock, PoisonError,
+        mpsc::{RecvTimeoutError, sync_channel},
+    },
     thread::ThreadId,
     time::Duration,
 };
 
 use arc_core::Error;
 use pyo3::prelude::*;
-use tokio::{runtime::Runtime, time::timeout};
+use tokio::runtime::Runtime;
 
 use crate::{errors::Raise as _, progress::Progress, runtime};
 
@@ -55,16 +58,21 @@ pub(crate) fn wait<T: Send + 'static>(
     if !is_main_thread() {
         return Ok(runtime.block_on(work));
     }
-    // On a thread of the runtime: computing that does not pause leaves this one free to look.
-    let mut task = runtime.spawn(work);
+    // On a thread of the runtime, and without its timers, which stand still while all of its threads compute: this one
+    // is free to look.
+    let (done, value) = sync_channel(1);
+    let task = runtime.spawn(async move {
+        // Fails once nobody waits any more.
+        let _ = done.send(work.await);
+    });
     loop {
-        match runtime.block_on(async { timeout(LOOK_EVERY, &mut task).await }) {
-            Ok(Ok(value)) => return Ok(value),
-            Ok(Err(_)) => {
+        match value.recv_timeout(LOOK_EVERY) {
+            Ok(value) => return Ok(value),
+            Err(RecvTimeoutError::Disconnected) => {
                 let reason = "a defect: a thread that did the work ended".to_owned();
                 return Python::attach(|py| Err(Error::Internal { reason }).raise(py));
             }
-            Err(_) => {
+            Err(RecvTimeoutError::Timeout) => {
                 let look = |py: Python<'_>| py.check_signals().and_then(|()| progress.show(py));
                 if let Some(Err(raised)) = Python::try_attach(look) {
                     task.abort();

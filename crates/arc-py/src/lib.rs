@@ -15,14 +15,16 @@ mod keywords;
 mod maintenance;
 mod owned;
 mod progress;
+mod push;
 mod runtime;
 mod schema;
 mod statements;
 mod table;
+mod tail;
 mod values;
 
 /// The native half of the package `arc`; import `arc` instead.
-#[pyo3::pymodule(name = "_arc")]
+#[pyo3::pymodule(name = "_arc", gil_used = false)]
 mod module {
     #[pymodule_export]
     use crate::answer::Answer;
@@ -36,4 +38,6 @@ mod module {
     use crate::schema::Schema;
     #[pymodule_export]
     use crate::table::Table;
+    #[pymodule_export]
+    use crate::tail::{Tail, TailDecoder};
 }

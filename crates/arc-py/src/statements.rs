@@ -80,7 +80,7 @@ fn word(kind: StatementKind) -> &'static str {
     }
 }
 
-fn runtime_for(py: Python<'_>, engine: &arc_core::Engine) -> PyResult<Arc<Runtime>> {
+pub(crate) fn runtime_for(py: Python<'_>, engine: &arc_core::Engine) -> PyResult<Arc<Runtime>> {
     let action = "start threads for queries on";
     runtime::get().map_err(|source| Error::Io { action, path: engine.path().into(), source }).raise(py)
 }

@@ -109,6 +109,15 @@ def broken_lines() -> Iterator[str]:
     raise KeyError("half-way")
 
 
+LAYOUT = pyarrow.schema([("time", pyarrow.int64()), ("rpm", pyarrow.int64())])
+
+
+def broken_batches(layout: pyarrow.Schema) -> Iterator[pyarrow.RecordBatch]:
+    for n in range(3):
+        yield pyarrow.record_batch({"time": [n], "rpm": [n]}, schema=layout)
+    raise KeyError("half-way")
+
+
 def frame(**columns: Any) -> pandas.DataFrame:
     return pandas.DataFrame({"time": NS[: len(next(iter(columns.values())))], **columns})
 
@@ -164,6 +173,42 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         "in row 1 an integer that is none",
     ),
     "a time too late": (lambda: [{"time": datetime(2300, 1, 1)}], arc.InvalidInputError, "outside of 1677 to 2262"),
+    "a time that is missing, pyarrow": (
+        lambda: pyarrow.table({"time": pyarrow.array([1, None], pyarrow.timestamp("ns")), "v": [1, 2]}),
+        arc.InvalidInputError,
+        '"time" has 1 nulls',
+    ),
+    "a time that is missing, polars": (lambda: polars.DataFrame({"time": [AT[0], None]}), arc.InvalidInputError, '"time" has 1 nulls'),
+    "names twice, DuckDB": (
+        lambda: duckdb.connect().sql("SELECT 1 AS time, 2 AS a, 3 AS a"),
+        arc.InvalidInputError,
+        "two columns are called 'a'",
+    ),
+    "a name with NUL, pyarrow": (lambda: pyarrow.table({"time": [1], "a\0b": [1]}), arc.InvalidInputError, "NUL: 'a.*b'"),
+    "a name with NUL, lists": (lambda: {"time": [1], "a\0b": [1]}, arc.InvalidInputError, "NUL: 'a.*b'"),
+    "objects of polars": (
+        lambda: polars.DataFrame({"time": [1], "x": polars.Series([object()], dtype=polars.Object)}),
+        arc.InvalidInputError,
+        "'x' has objects of Python",
+    ),
+    "objects of polars, a series": (
+        lambda: {"time": [1], "x": polars.Series([object()], dtype=polars.Object)},
+        arc.InvalidInputError,
+        "'x' has objects of Python",
+    ),
+    "periods": (
+        lambda: frame(x=pandas.period_range("2026", periods=2, freq="M")),
+        arc.InvalidInputError,
+        r"'x' is of period\[M\].*to_timestamp",
+    ),
+    "intervals": (lambda: frame(x=pandas.interval_range(0, 2)), arc.InvalidInputError, "'x' is of interval.*left"),
+    "complex numbers": (lambda: {"time": [1], "x": numpy.array([1j])}, arc.InvalidInputError, "'x' of complex128"),
+    "complex numbers, pandas": (lambda: frame(x=numpy.array([1j])), arc.InvalidInputError, "x with type complex128"),
+    "a stream that raises": (
+        lambda: pyarrow.RecordBatchReader.from_batches(LAYOUT, broken_batches(LAYOUT)),
+        arc.InvalidInputError,
+        "half-way",
+    ),
     "an iterator that raises": (broken, KeyError, "half-way"),
     "nothing": (lambda: None, TypeError, "not NoneType"),
     "a text": (lambda: "pump rpm=1", TypeError, "not str"),
@@ -176,6 +221,22 @@ def test_bad_rows_are_named_and_nothing_is_stored(engine: arc.Engine, case: str)
     with pytest.raises(exception, match=message):
         engine.write("pump", data(), database="plant")
     assert engine.databases() == []
+
+
+def test_times_of_two_zones_are_the_same_moment(engine: arc.Engine) -> None:
+    berlin = AT[0].astimezone(timezone(timedelta(hours=1)))
+    mixed = pandas.DataFrame({"time": [AT[0], berlin], "at": [AT[0], pandas.NaT]}, dtype=object)
+    assert engine.write("pump", mixed, database="plant").points == 2
+    stored = engine.plant.sql("SELECT time, at FROM pump ORDER BY at NULLS LAST").fetchall()
+    assert [row[0] for row in stored] == [AT[0], AT[0]] and stored[1][1] is None
+
+
+def test_bad_frames_are_refused_in_sql_as_well(engine: arc.Engine) -> None:
+    engine.write_lp("plant", "pump rpm=1i 1")
+    odd = polars.DataFrame({"rpm": [1], "x": polars.Series([object()], dtype=polars.Object)})
+    with pytest.raises(arc.InvalidInputError, match="'x' has objects of Python"):
+        engine.plant.sql("SELECT * FROM odd").fetchall()
+    assert odd.height == 1
 
 
 def test_bad_lines_leave_nothing_behind(engine: arc.Engine) -> None:

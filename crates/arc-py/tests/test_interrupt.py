@@ -14,6 +14,8 @@ BEGIN = f"""
 import arc, polars, pyarrow, sys
 engine = arc.open(sys.argv[1])
 engine.write_lp("plant", "pump rpm=1i 1").raise_for_rejected()
+# What pyarrow and polars import at their first use swallows an interrupt.
+pyarrow.table(engine.sql("plant", "SELECT 1")), polars.DataFrame(engine.sql("plant", "SELECT 1"))
 rows = engine.sql("plant", {ENDLESS!r})
 print("ready", flush=True)
 """

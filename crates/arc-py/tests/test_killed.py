@@ -80,8 +80,10 @@ def killed_after(folder: Path, first: int, seconds: float) -> list[tuple[str, in
     command = [sys.executable, "-c", PROGRAM, str(folder), str(first), str(ROWS)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        # It has begun once a first write was acknowledged.
-        begun = process.stdout.readline()
+        # It has begun once each kind has a write that was acknowledged.
+        begun = ""
+        while {line.split()[0] for line in begun.splitlines()} != set(KINDS) and (line := process.stdout.readline()):
+            begun += line
         time.sleep(seconds)
         process.send_signal(signal.SIGKILL)
         out, err = process.communicate(timeout=60)

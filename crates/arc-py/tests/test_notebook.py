@@ -52,6 +52,8 @@ def test_a_long_query_shows_how_far_it_is(tmp_path: Path) -> None:
     source = """
 import arc
 from IPython import display
+
+pytestmark = pytest.mark.proof
 shown = []
 publish = display.DisplayHandle.update
 display.DisplayHandle.update = lambda handle, data, **kw: (shown.append(data["text/plain"]), publish(handle, data, **kw))

@@ -134,3 +134,23 @@ def test_an_address_is_no_folder(path: str, tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(arc.InvalidInputError, match="a folder was expected|the path of a folder was expected"):
         arc.open(path, mode="r")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_older_states_are_read_by_writer_and_reader_and_a_delete_is_undone(engine: arc.Engine, reader: arc.Engine) -> None:
+    before = engine.sql("plant", "SELECT CAST(now() AS VARCHAR)").fetchone()[0]
+    engine.execute("plant", "CREATE SNAPSHOT first")
+    engine.delete("plant", "pump", "id = '7'")
+    then = [f"FOR SYSTEM_TIME AS OF '{before}'", f"AT (TIMESTAMP => '{before}')", "AT (SNAPSHOT => 'first')"]
+    for opened in (engine, reader):
+        assert opened.sql("plant", "SELECT id FROM pump").fetchall() == [("8",)]
+        for of in then:
+            assert opened.sql("plant", f"SELECT id FROM pump {of} ORDER BY id").fetchall() == [("7",), ("8",)], of
+        assert opened.sql("plant", "SHOW SNAPSHOTS").fetchone()[0] == "first"
+        with pytest.raises(arc.NotFoundError, match="none"):
+            opened.sql("plant", "SELECT * FROM pump AT (SNAPSHOT => 'none')").fetchall()
+        with pytest.raises(arc.InvalidInputError, match="history begins at"):
+            opened.sql("plant", "SELECT * FROM pump FOR SYSTEM_TIME AS OF '2020-01-01'").fetchall()
+    with pytest.raises(arc.InvalidInputError, match="read"):
+        reader.execute("plant", "RESTORE TABLE pump AS OF SNAPSHOT first")
+    engine.execute("plant", "RESTORE TABLE pump AS OF SNAPSHOT first")
+    assert reader.sql("plant", "SELECT id FROM pump ORDER BY id").fetchall() == [("7",), ("8",)]

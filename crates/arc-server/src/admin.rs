@@ -153,12 +153,18 @@ pub(crate) async fn measurements(
 /// `GET /health`: the process lives.
 pub(crate) async fn health(State(app): State<Arc<App>>) -> Response {
     let uptime = app.started.elapsed();
-    let is_reader = app.engine.is_reader();
+    let is_reader = app.engine.is_reader() && app.cluster.is_none();
+    let role = match &app.cluster {
+        Some(cluster) => cluster.role.name(),
+        None if is_reader => "reader",
+        None => "writer",
+    };
     ok(&json!({
         // The word of InfluxDB's clients, who take every other for a failure.
         "status": "pass",
         "name": "arc",
-        "role": if is_reader { "reader" } else { "writer" },
+        "role": role,
+        "node": app.cluster.as_ref().map(|cluster| &cluster.name),
         "message": if is_reader { "ready for queries" } else { "ready for queries and writes" },
         "checks": [],
         "time": timestamp::now(),
@@ -171,7 +177,9 @@ pub(crate) async fn health(State(app): State<Arc<App>>) -> Response {
 /// `GET /ready`: requests are welcome.
 pub(crate) async fn ready(State(app): State<Arc<App>>, request: Request) -> Response {
     let time = timestamp::now();
-    let of_writes = || request.uri().path() == "/ready/write" && app.engine.is_reader();
+    // A node hands writes on.
+    let only_reads = app.engine.is_reader() && app.cluster.is_none();
+    let of_writes = || request.uri().path() == "/ready/write" && only_reads;
     let refused = of_writes().then(|| "this server only reads what another process writes".to_owned());
     if let Some(reason) = app.not_ready().or(refused) {
         let body = json!({ "status": "not_ready", "time": time, "reason": reason });

@@ -4,7 +4,7 @@ use std::{
     io,
     path::PathBuf,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -18,7 +18,9 @@ use crate::{
     admission::Budget,
     auth::{Auth, AuthError, Caller},
     backup::Backups,
-    config::{Config, Delete, Limits},
+    cluster::{Cluster, ClusterError},
+    cluster_query::{NodeList, QueryNode},
+    config::{Config, Delete, Limits, Role},
     connection,
     console::Documents,
     continuous::ContinuousQueries,
@@ -38,6 +40,8 @@ pub(crate) const QUERY_PATIENCE: Duration = Duration::from_secs(10);
 const IMPORTS: usize = 2;
 /// Files of the largest size that have room on disk while they are uploaded and wait.
 const UPLOADS: usize = 4;
+/// Tails that there may be at a time; for each of them 16 MiB of rows may wait.
+const TAILS: usize = 64;
 /// How long a file waits for others to be imported; it lies on disk by then.
 const IMPORT_PATIENCE: Duration = Duration::from_secs(600);
 
@@ -74,10 +78,15 @@ pub struct App {
     pub(crate) policies: Policies,
     pub(crate) continuous: ContinuousQueries,
     pub(crate) documents: Documents,
+    /// There if queries are spread over several nodes.
+    pub(crate) query_node: OnceLock<Arc<QueryNode>>,
+    /// There if this is one server of several.
+    pub(crate) cluster: Option<Arc<Cluster>>,
     write_timeout: Duration,
     write_slots: Arc<Semaphore>,
     query_slots: Arc<Semaphore>,
     import_slots: Arc<Semaphore>,
+    tail_slots: Arc<Semaphore>,
     closing: AtomicBool,
     /// Rounds of compaction that were asked for, and whether the last one runs.
     pub(crate) compaction: Triggered,
@@ -93,6 +102,12 @@ pub enum StartError {
     /// Tokens cannot be read or kept.
     #[error(transparent)]
     Tokens(#[from] AuthError),
+    /// It cannot be a node of a cluster.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    /// It cannot compute parts of other nodes' queries.
+    #[error("cannot take part in the queries of other nodes")]
+    Queries(#[source] arc_core::Error),
     /// A file of the server's own cannot be read.
     #[error("{} is not a file of {content}: {reason}; put back the file of a backup, or remove it and make them again", path.display())]
     Kept {
@@ -122,7 +137,41 @@ impl App {
     /// [`StartError`] for threads that there is no room for, tokens that cannot be read or kept, and retention policies and
     /// continuous queries and documents of the console that cannot be read.
     pub fn new(engine: Engine, config: &Config) -> Result<Arc<Self>, StartError> {
+        Self::in_cluster(engine, config, Cluster::open(config)?)
+    }
+
+    /// Returns the same of one server of several.
+    pub(crate) fn in_cluster(
+        engine: Engine,
+        config: &Config,
+        cluster: Option<Arc<Cluster>>,
+    ) -> Result<Arc<Self>, StartError> {
+        let app = Self::of_node(engine, config, cluster)?;
+        if let Some(cluster) = &app.cluster {
+            cluster.begin(&app);
+            if cluster.role != Role::Ingest {
+                app.spread_queries(Arc::clone(cluster) as _).map_err(StartError::Queries)?;
+            }
+        }
+        Ok(app)
+    }
+
+    /// Spreads queries over these nodes from now on, and computes parts of theirs. Only the first call counts.
+    pub(crate) fn spread_queries(&self, nodes: Arc<dyn NodeList>) -> arc_core::Result<()> {
+        if self.query_node.get().is_none() {
+            let node = Arc::new(QueryNode::join(&self.engine, nodes)?);
+            self.metrics.of_query_node(&node);
+            // Of two at once one counts.
+            let _ = self.query_node.set(node);
+        }
+        Ok(())
+    }
+
+    fn of_node(engine: Engine, config: &Config, cluster: Option<Arc<Cluster>>) -> Result<Arc<Self>, StartError> {
         let auth = if config.no_auth { Auth::open() } else { Self::closed(&engine, config)? };
+        // Where changes are handed on, who takes them says whether they may be made.
+        let hands_on = config.cluster.role == Role::Query;
+        let delete = Delete { enabled: config.delete.enabled || hands_on, ..config.delete.clone() };
         let policies = Policies::open(engine.path())?;
         let continuous = ContinuousQueries::open(engine.path())?;
         let documents = Documents::open(engine.path())?;
@@ -144,7 +193,7 @@ impl App {
             wide_windows: Arc::new(Semaphore::new(connection::wide_windows(memory_bytes))),
             access: Access::new(&allowed_hosts(config), config.cors_origin.as_deref()),
             auth,
-            delete: config.delete.clone(),
+            delete,
             cors_origin: config.cors_origin.as_ref().and_then(|origin| HeaderValue::try_from(origin).ok()),
             metrics: Metrics::default(),
             history: History::default(),
@@ -158,17 +207,23 @@ impl App {
             policies,
             continuous,
             documents,
+            query_node: OnceLock::new(),
+            cluster,
             write_timeout: config.engine.write_timeout,
             write_slots: Arc::new(Semaphore::new(write_slots())),
             query_slots: Arc::new(Semaphore::new(limits.queries)),
             limits,
             import_slots: Arc::new(Semaphore::new(IMPORTS)),
+            tail_slots: Arc::new(Semaphore::new(TAILS)),
             closing: AtomicBool::new(false),
             compaction: Triggered::default(),
         }))
     }
 
     fn closed(engine: &Engine, config: &Config) -> Result<Auth, StartError> {
+        if config.cluster.role == Role::Query {
+            return Ok(Auth::of_owner(config.public_metrics));
+        }
         if engine.is_reader() && !config.reads_from_afar() {
             return Ok(Auth::followed(engine.path(), config.public_metrics)?);
         }
@@ -205,6 +260,22 @@ impl App {
         self.queries.add(NewQuery { door, caller: caller.clone(), database, sql, most_rows: self.limits.query_rows })
     }
 
+    /// Refuses changes over Arrow Flight where others take them: they are not handed on.
+    pub(crate) fn check_takes_changes(&self) -> Result<(), Failure> {
+        self.cluster.as_ref().map_or(Ok(()), |cluster| cluster.check_takes_changes())
+    }
+
+    /// Returns the leave to tail a table, which is held until that ends.
+    pub(crate) fn tail_slot(&self) -> Result<OwnedSemaphorePermit, Failure> {
+        let full = |_| Failure::busy(format!("there are {TAILS} tails already"), Duration::from_secs(5));
+        Arc::clone(&self.tail_slots).try_acquire_owned().map_err(full)
+    }
+
+    /// Returns whether the server is about to stop.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Relaxed)
+    }
+
     /// From now on `/ready` says no.
     pub(crate) fn close(&self) {
         self.closing.store(true, Ordering::Relaxed);
@@ -214,6 +285,9 @@ impl App {
     pub(crate) fn not_ready(&self) -> Option<String> {
         if self.closing.load(Ordering::Relaxed) {
             return Some("shutting down".into());
+        }
+        if let Some(reason) = self.cluster.as_ref().and_then(|cluster| cluster.not_ready()) {
+            return Some(reason);
         }
         let closed = self.engine.closed_to_writes()?;
         Some(format!("closed to writes until restarted: {closed}"))

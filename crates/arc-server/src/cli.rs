@@ -10,10 +10,10 @@ use crate::{
     allocator,
     config::{self, Config, ConfigError, Taker},
     errors::chain,
-    import, logging, maintenance, query, quickstart,
+    import, logging, maintenance, push, query, quickstart,
     sandbox::{self, Sandbox},
     server::{ServeError, Server, signals},
-    tls, token,
+    store_probe, tls, token,
 };
 
 const USAGE_ERROR: u8 = 2;
@@ -62,11 +62,17 @@ pub fn run(
     if let Some(code) = maintenance::run(name, chosen, &config) {
         return code;
     }
+    if name == "store" {
+        return store_probe::run(chosen, &config);
+    }
     if name == "sql" {
         return query::command::run(chosen, &config);
     }
     if name == "import" {
         return import::run(chosen, &config, &environment);
+    }
+    if name == "push" {
+        return push::run(chosen, &config, &environment);
     }
     let once = name == "quickstart" && chosen.get_flag("once");
     match start(&config, name, once) {
@@ -116,8 +122,10 @@ fn command() -> Command {
                 .arg(markdown)
                 .args(config::arguments(Taker::Viewer)),
         )
+        .subcommand(store_probe::command())
         .subcommand(query::command::command().args(config::arguments(Taker::Directory)))
         .subcommand(import::command().args(config::arguments(Taker::Engine)))
+        .subcommand(push::command().args(config::arguments(Taker::Engine)))
         .subcommands(maintenance::commands())
 }
 
@@ -240,6 +248,8 @@ mod tests {
             (&["verify", "--memory", "1GiB"], true),
             (&["quickstart", "--memory", "1GiB"], true),
             (&["token", "create", "--name", "a", "--data-dir", "x"], false),
+            (&["store", "probe", "--object-store-url", "s3://a/b"], true),
+            (&["store"], false),
             (&["config", "--max-connections", "1"], true),
         ] {
             let parsed = command().try_get_matches_from([&["arc-server"], arguments].concat());

@@ -2,9 +2,10 @@
 //!
 //! Owns the one mapping from [`ErrorKind`] to a status. Never decides that something is an error.
 
-use std::{fmt::Write as _, time::Duration};
+use std::time::Duration;
 
 use arc_core::{Error, ErrorKind};
+pub(crate) use arc_edge::chain;
 use axum::response::{IntoResponse, Response};
 use hyper::{
     HeaderMap, StatusCode,
@@ -21,7 +22,13 @@ pub(crate) struct Failure {
     pub(crate) retry_after: Option<Duration>,
     /// The methods that would do, if this one does not.
     allow: Option<&'static str>,
+    needs_owner: bool,
 }
+
+/// What an answer has with it, beside its headers, where an engine that only reads has refused a change before any of it was
+/// done: another node may take it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NeedsOwner;
 
 /// Returns the status that stands for a kind of engine error, here and nowhere else.
 pub(crate) fn status_of(kind: ErrorKind) -> StatusCode {
@@ -38,7 +45,7 @@ pub(crate) fn status_of(kind: ErrorKind) -> StatusCode {
 
 impl Failure {
     pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Self { status, message: message.into(), retry_after: None, allow: None }
+        Self { status, message: message.into(), retry_after: None, allow: None, needs_owner: false }
     }
 
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
@@ -81,18 +88,22 @@ impl Failure {
     /// Answers with `body`, which is in whatever shape the endpoint promises.
     pub(crate) fn with_body(&self, body: &serde_json::Value) -> Response {
         let mut response = json_response(self.status, body.to_string());
-        self.mark(response.headers_mut());
+        self.mark(&mut response);
         response
     }
 
     /// Answers with bytes whose type the caller sets.
     pub(crate) fn with_bytes(&self, bytes: Vec<u8>) -> Response {
         let mut response = (self.status, bytes).into_response();
-        self.mark(response.headers_mut());
+        self.mark(&mut response);
         response
     }
 
-    fn mark(&self, headers: &mut HeaderMap) {
+    fn mark(&self, response: &mut Response) {
+        if self.needs_owner {
+            response.extensions_mut().insert(NeedsOwner);
+        }
+        let headers: &mut HeaderMap = response.headers_mut();
         if let Some(after) = self.retry_after {
             // Whole seconds, rounded up: 0 would invite clients to come back at once.
             let seconds = after.as_secs() + u64::from(after.subsec_nanos() > 0);
@@ -126,17 +137,19 @@ impl From<Error> for Failure {
             // What the draft of the header `Idempotency-Key` asks for; the request as such is a good one.
             Error::IdempotencyKeyReused { .. } => StatusCode::UNPROCESSABLE_ENTITY,
             Error::OutOfScope { .. } => StatusCode::FORBIDDEN,
+            Error::Diverged { .. } => StatusCode::CONFLICT,
             Error::ReadOnly => StatusCode::METHOD_NOT_ALLOWED,
             error => status_of(error.kind()),
         };
         let retry_after = match &error {
-            Error::Expired => Some(Duration::from_secs(1)),
+            Error::Expired | Error::OwnerUnreachable { .. } => Some(Duration::from_secs(1)),
             Error::Busy { retry_after, .. } => Some(*retry_after),
             // Closing takes moments; a failed log takes a restart. Either way a retry may find a working server.
             _ if status == StatusCode::SERVICE_UNAVAILABLE => Some(Duration::from_secs(5)),
             _ => None,
         };
-        Self { retry_after, ..Self::new(status, public(&error)) }
+        let needs_owner = matches!(error, Error::ReadOnly);
+        Self { retry_after, needs_owner, ..Self::new(status, public(&error)) }
     }
 }
 
@@ -152,6 +165,10 @@ pub(crate) fn public(error: &Error) -> String {
         | Error::NotADataDirectory { .. }
         | Error::OtherStore { .. }
         | Error::NewerFormat { .. } => "a directory on the server cannot be used",
+        Error::NotInStore { .. } => {
+            "it is on the disk of the server's machine, and whether it is in the object store, too, is not known yet; with an \
+             Idempotency-Key it can be sent again to wait for that"
+        }
         // What failed is in the log, and every write from then on is answered this.
         Error::Closed { .. } => return "the engine is closed to writes; GET /ready says why".to_owned(),
         error => match error.kind() {
@@ -168,18 +185,6 @@ pub(crate) fn public(error: &Error) -> String {
     let id = Ulid::new();
     tracing::error!(%id, error = chain(error), "{told}");
     format!("{told}; the server's log has the details under {id}")
-}
-
-/// Returns the error's text followed by the texts of its causes.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        // Writing to a string cannot fail.
-        let _ = write!(text, ": {error}");
-        cause = error.source();
-    }
-    text
 }
 
 /// Returns a response of type `application/json`.

@@ -3,6 +3,7 @@
 //! One change is made at a time, and it is on disk before anybody sees it. Never looks at what it keeps.
 
 use std::{
+    collections::BTreeMap,
     fs, io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -119,6 +120,53 @@ pub(crate) fn copy_all(from: &Path, to: &Path) -> arc_core::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Such files by their names, as they are.
+pub(crate) type KeptFiles = BTreeMap<String, String>;
+
+/// Returns what a data directory has of such files.
+#[expect(clippy::disallowed_methods, reason = "they are the server's own files, beside those of the engine")]
+pub(crate) fn read_all(data_dir: &Path) -> arc_core::Result<KeptFiles> {
+    let mut files = KeptFiles::new();
+    for name in IN_BACKUPS {
+        let path = data_dir.join(name);
+        match fs::read_to_string(&path) {
+            Ok(text) => drop(files.insert(name.to_owned(), text)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(source) => return Err(arc_core::Error::Io { action: "read", path, source }),
+        }
+    }
+    Ok(files)
+}
+
+/// Makes such files of a data directory what they are elsewhere. Those that are not JSON, or have other names, are refused
+/// before any is written.
+#[expect(clippy::disallowed_methods, reason = "they are the server's own files, beside those of the engine")]
+pub(crate) fn write_all(data_dir: &Path, files: &KeptFiles) -> Result<(), String> {
+    for (name, text) in files {
+        let is_json = serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
+        if !IN_BACKUPS.contains(&name.as_str()) || !is_json {
+            return Err(format!("{name:?} is none of {IN_BACKUPS:?}, or no JSON"));
+        }
+    }
+    fs::create_dir_all(data_dir).map_err(|error| error.to_string())?;
+    for name in IN_BACKUPS {
+        let path = data_dir.join(name);
+        match files.get(name) {
+            Some(text) => write_private(&path, text.as_bytes()).map_err(|error| chain(&error))?,
+            None => match fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.to_string()),
+                _ => {}
+            },
+        }
+    }
+    Ok(())
+}
+
+/// Returns the names of such files that a data directory has.
+pub(crate) fn found(data_dir: &Path) -> impl Iterator<Item = &'static str> {
+    IN_BACKUPS.into_iter().filter(|name| data_dir.join(name).exists())
 }
 
 #[expect(clippy::disallowed_methods, reason = "it is the server's own file, beside those of the engine")]

@@ -14,7 +14,8 @@ mod auth;
 mod backup;
 mod body;
 mod cli;
-mod client;
+mod cluster;
+mod cluster_query;
 mod column_types;
 mod compaction;
 mod config;
@@ -39,11 +40,14 @@ mod logging;
 mod maintenance;
 mod metrics;
 mod openapi;
+mod opening;
+mod push;
 mod query;
 mod quickstart;
 mod retention;
 mod sandbox;
 mod server;
+mod store_probe;
 mod timestamp;
 mod tls;
 mod token;
@@ -54,7 +58,12 @@ mod write_status;
 pub use app::{App, StartError};
 pub use auth::AuthError;
 pub use cli::run;
-pub use config::{Config, ConfigError, Delete, Limits, Log, LogFormat, LogLevel, ObjectStore, TlsFiles, load};
+pub use cluster::ClusterError;
+pub use cluster_query::NodeList;
+pub use config::{
+    ClusterSettings, Config, ConfigError, Delete, Limits, Log, LogFormat, LogLevel, ObjectStore, Peer, Role, TlsFiles,
+    load,
+};
 pub use http::router::router;
 pub use server::{ServeError, Server};
 pub use tls::TlsError;

@@ -5,14 +5,17 @@
 
 use std::{
     fmt::Write as _,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc, OnceLock, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
 use arc_core::EngineStats;
 use hyper::StatusCode;
 
-use crate::{query::Form, timestamp, write::Format};
+use crate::{cluster::Cluster, cluster_query::QueryNode, query::Form, timestamp, write::Format};
 
 /// Upper bounds of the latency histogram's buckets, in microseconds.
 const BUCKETS_US: [u64; 14] =
@@ -31,6 +34,9 @@ pub(crate) struct Metrics {
     message_pack: Requests,
     arrow: Requests,
     pub(crate) queries: Queries,
+    /// There if queries are spread over several nodes.
+    query_node: OnceLock<Arc<QueryNode>>,
+    cluster: OnceLock<Weak<Cluster>>,
 }
 
 /// Counters of one kind of write.
@@ -153,6 +159,18 @@ impl Metrics {
 
     /// Returns all series but the histogram, with the engine's.
     fn series(&self, engine: &EngineStats, uptime: Duration) -> Vec<Series> {
+        let mut series = self.own_series(engine, uptime);
+        series.extend(self.cluster.get().and_then(Weak::upgrade).iter().flat_map(|cluster| of_cluster(cluster)));
+        series
+    }
+
+    /// Has what the server does as one of several be shown, too.
+    pub(crate) fn of_cluster(&self, cluster: &Arc<Cluster>) {
+        // It is set once.
+        let _ = self.cluster.set(Arc::downgrade(cluster));
+    }
+
+    fn own_series(&self, engine: &EngineStats, uptime: Duration) -> Vec<Series> {
         let q = &self.queries;
         let open = self.connections.get().saturating_sub(self.connections_closed.get());
         let mut series = vec![
@@ -177,8 +195,15 @@ impl Metrics {
             counter("arc_slow_queries_total", "Queries that took longer than slow_query", q.slow.get()),
         ];
         series.extend(of_engine(engine));
+        series.extend(self.query_node.get().into_iter().flat_map(|node| of_query_node(node)));
         series.extend(resident_bytes().map(|n| gauge("process_resident_memory_bytes", "Resident memory", n)));
         series
+    }
+
+    /// Tells of spread queries from now on.
+    pub(crate) fn of_query_node(&self, node: &Arc<QueryNode>) {
+        // A second one does not count.
+        let _ = self.query_node.set(Arc::clone(node));
     }
 
     /// Returns the same by name.
@@ -234,7 +259,7 @@ impl Metrics {
 }
 
 /// Parts of the server, by the beginnings of their series' names.
-const PARTS: [(&str, &str); 9] = [
+const PARTS: [(&str, &str); 10] = [
     ("http", "arc_http_"),
     ("ingestion", "arc_ingest_"),
     ("msgpack", "arc_msgpack_"),
@@ -244,6 +269,7 @@ const PARTS: [(&str, &str); 9] = [
     ("buffer", "arc_buffer_"),
     ("storage", "arc_storage_"),
     ("compaction", "arc_compaction_"),
+    ("cluster", "arc_cluster_"),
 ];
 
 impl Metrics {
@@ -275,6 +301,16 @@ fn counter(name: &'static str, help: &'static str, value: u64) -> Series {
 
 fn gauge(name: &'static str, help: &'static str, value: u64) -> Series {
     Series { name, kind: "gauge", help, value }
+}
+
+fn of_query_node(node: &QueryNode) -> Vec<Series> {
+    let (stats, tasks) = node.counts();
+    vec![
+        counter("arc_query_divided_total", "Queries that other nodes computed parts of", stats.divided),
+        counter("arc_query_kept_total", "Queries that read enough for that, and were computed here alone", stats.kept),
+        counter("arc_query_retried_total", "Queries begun again without a node that failed", stats.retried),
+        gauge("arc_query_parts", "Parts of other nodes' queries at this moment", tasks as u64),
+    ]
 }
 
 fn of_engine(stats: &EngineStats) -> Vec<Series> {
@@ -326,11 +362,56 @@ fn of_engine(stats: &EngineStats) -> Vec<Series> {
         gauge("arc_query_planning", "SQL statements planned now", stats.planning),
         gauge("arc_query_planning_abandoned", "Of these, statements that nobody waits for", stats.planning_abandoned),
         counter("arc_wal_syncs_total", "Syncs of the log", stats.wal_syncs),
+        counter("arc_remote_puts_total", "Groups of the log put into the object store", stats.remote_puts),
+        counter(
+            "arc_remote_put_failures_total",
+            "Puts of groups of the log whose outcome was unknown, each tried again",
+            stats.remote_put_failures,
+        ),
+        counter("arc_remote_bytes_total", "Bytes of the log put into the object store", stats.remote_bytes),
+        counter(
+            "arc_remote_put_microseconds_total",
+            "Time that puts of the log into the object store took",
+            stats.remote_put_ns / 1_000,
+        ),
         counter("arc_deletes_total", "Deletes done", stats.deletes),
         gauge("arc_deletes_pending", "Deletes not yet carried out in data files", stats.pending_deletes),
         counter("arc_drops_total", "Tables and databases dropped", stats.drops),
         counter("arc_drops_files_total", "Data files dropped with their table", stats.dropped_files),
         counter("arc_retention_files_total", "Data files dropped because of their age", stats.expired_files),
+    ]
+}
+
+fn of_cluster(cluster: &Cluster) -> Vec<Series> {
+    let counters = &cluster.counters;
+    let (nodes, reachable) = cluster.nodes();
+    vec![
+        gauge("arc_cluster_nodes", "Other nodes that are named", nodes),
+        gauge("arc_cluster_nodes_reachable", "Of these, nodes that answered when they were asked last", reachable),
+        gauge(
+            "arc_cluster_owner_reachable",
+            "1 if a node that takes writes is known, this one or another",
+            cluster.has_owner().into(),
+        ),
+        counter("arc_cluster_forwarded_total", "Requests handed on to another node", counters.forwarded.get()),
+        counter(
+            "arc_cluster_forward_failures_total",
+            "Of these, requests that were not answered",
+            counters.forward_failures.get(),
+        ),
+        counter("arc_cluster_received_total", "Requests that other nodes have handed on", counters.received.get()),
+        counter("arc_cluster_refused_total", "Requests as of a node that were refused", counters.refused.get()),
+        counter(
+            "arc_cluster_log_questions_total",
+            "Questions to the owner about its log",
+            counters.log_questions.get(),
+        ),
+        counter("arc_cluster_log_bytes_total", "Bytes of the owner's log that were read", counters.log_bytes.get()),
+        counter(
+            "arc_cluster_log_bytes_sent_total",
+            "Bytes of the log that other nodes have read",
+            counters.log_bytes_sent.get(),
+        ),
     ]
 }
 

@@ -65,7 +65,8 @@ fn enter_to_read(config: &Config) -> Sandbox {
 
 /// Returns what may be read beside the system's: where certificates are replaced, and what names the server to an object store.
 fn readable(config: &Config) -> Vec<PathBuf> {
-    let files = [&config.tls.cert, &config.tls.key, &config.tls.client_ca].into_iter().flatten().cloned();
+    let named = [&config.tls.cert, &config.tls.key, &config.tls.client_ca, &config.cluster.token_file];
+    let files = named.into_iter().flatten().cloned();
     let named = ["AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", "SSL_CERT_FILE"];
     let named = named.into_iter().filter_map(std::env::var_os).map(PathBuf::from);
     // The folder: a new certificate is another file of the same name, or a link to one.

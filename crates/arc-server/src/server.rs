@@ -8,10 +8,10 @@ use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use arc_core::{Engine, ErrorKind};
+use arc_core::{Engine, ErrorKind, store::ObjectStorage};
 use axum::Router;
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -22,15 +22,23 @@ use tokio::{
 use crate::{
     allocator,
     app::{App, StartError},
-    config::Config,
-    connection, continuous, history,
+    cluster::Cluster,
+    cluster_query::NodeList,
+    config::{Config, Role},
+    connection, continuous,
+    errors::chain,
+    history,
     http::router::{flight_router, router},
+    opening,
     tls::{self, Tls, TlsError},
     workers::Workers,
 };
 
 /// Pause before another connection is accepted when the system has no room for one.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// How long a node waits for a store with something in it, and between two looks.
+const STORE_PATIENCE: Duration = Duration::from_secs(120);
+const STORE_PAUSE: Duration = Duration::from_secs(1);
 
 /// Why the server did not start, or did not end well.
 #[derive(Debug, thiserror::Error)]
@@ -135,6 +143,15 @@ impl Server {
     /// [`ServeError::Tls`], [`ServeError::Bind`], [`ServeError::Option`], [`ServeError::Open`], [`ServeError::Start`], or [`ServeError::Io`] if there
     /// is no room for threads.
     pub async fn start(config: &Config) -> Result<Self, ServeError> {
+        Self::start_over(config, None).await
+    }
+
+    /// Does the same with an object store of the caller's own, where one is given, whatever the settings name.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Self::start`].
+    pub async fn start_over(config: &Config, storage: Option<ObjectStorage>) -> Result<Self, ServeError> {
         let tls = Tls::open(&config.tls)?;
         let http = Listener::bind(config.http).await?;
         let flight = match config.flight {
@@ -142,14 +159,19 @@ impl Server {
             None => None,
         };
         allocator::tune(config.engine.memory_bytes);
-        let opening = config.clone();
-        let opened = tokio::task::spawn_blocking(move || open_engine(&opening));
-        let engine = opened.await.map_err(|_| ServeError::Died)?;
+        let cluster = Cluster::open(config).map_err(StartError::Cluster)?;
+        let (settings, of_node) = (config.clone(), cluster.clone());
+        let opened = tokio::task::spawn_blocking(move || {
+            let storage = storage.map_or_else(|| settings.object_store.open(), |storage| Ok(Some(storage)))?;
+            open_node(&settings, storage, of_node.as_ref())
+        });
+        let opened = opening::answer_until(opened, &http.listener, tls.as_ref()).await;
+        let engine = opened.map_err(|_| ServeError::Died)?;
         let engine = engine.map_err(|source| match source {
             arc_core::Error::InvalidOption { .. } => ServeError::Option(source),
             _ => ServeError::Open { path: config.data_dir.clone(), source },
         })?;
-        let app = App::new(engine, config);
+        let app = App::in_cluster(engine, config, cluster);
         let workers = Workers::start();
         Ok(Self {
             app: app?,
@@ -179,6 +201,16 @@ impl Server {
     #[must_use]
     pub fn is_encrypted(&self) -> bool {
         self.tls.is_some()
+    }
+
+    /// Spreads queries over these nodes from now on, and computes parts of theirs: all read the same data files, and run the
+    /// same version. Only the first call counts.
+    ///
+    /// # Errors
+    ///
+    /// That the engine is closed.
+    pub fn join_cluster(&self, list: Arc<dyn NodeList>) -> arc_core::Result<()> {
+        self.app.spread_queries(list)
     }
 
     /// Returns the engine that is served.
@@ -261,11 +293,75 @@ fn connections(wanted: usize) -> usize {
 
 /// Opens the engine that the settings describe.
 pub(crate) fn open_engine(config: &Config) -> arc_core::Result<Engine> {
-    let mut builder = Engine::builder(&config.data_dir).options(config.engine_options());
-    if let Some(storage) = config.object_store.open()? {
-        builder = builder.object_store(storage);
+    open_node(config, config.object_store.open()?, None)
+}
+
+/// Opens the engine of one server of several, if it is one.
+fn open_node(
+    config: &Config,
+    storage: Option<ObjectStorage>,
+    cluster: Option<&Arc<Cluster>>,
+) -> arc_core::Result<Engine> {
+    let builder = || {
+        let builder = Engine::builder(&config.data_dir).options(config.engine_options());
+        match &storage {
+            Some(storage) => builder.object_store(storage.clone()),
+            None => builder,
+        }
+    };
+    match cluster {
+        Some(cluster) if cluster.role == Role::Query => {
+            open_query_node(|| builder().owner_log(cluster.owner_log()).open_reader())
+        }
+        _ if config.reader => builder().open_reader(),
+        Some(cluster) => match (&storage, config.cluster.takeover_after) {
+            (Some(storage), Some(patience)) => {
+                let over = |take_over| builder().object_store(storage.clone().take_over(take_over)).open();
+                open_standby(cluster, (patience, &config.data_dir), over)
+            }
+            _ => builder().open(),
+        },
+        _ => builder().open(),
     }
-    if config.reader { builder.open_reader() } else { builder.open() }
+}
+
+/// Opens the engine of a node that takes writes, or stands by until it has to.
+fn open_standby(
+    cluster: &Arc<Cluster>,
+    (patience, dir): (Duration, &Path),
+    open: impl Fn(bool) -> arc_core::Result<Engine>,
+) -> arc_core::Result<Engine> {
+    loop {
+        match open(false) {
+            Err(error @ arc_core::Error::OtherStore { .. }) => {
+                tracing::info!(reason = chain(&error), ?patience, "standing by: another node has the store");
+            }
+            opened => return opened,
+        }
+        cluster.wait_until_unowned(patience, dir);
+        tracing::warn!(?patience, "taking the store over: no node has said for so long that it has the log");
+        match open(true) {
+            // Another one was sooner.
+            Err(arc_core::Error::OtherStore { .. } | arc_core::Error::Closed { .. }) if cluster.has_other_owner() => {}
+            opened => return opened,
+        }
+    }
+}
+
+/// Opens the engine of a node that answers queries. Waits for a while until there is something in the store to read: nodes are
+/// started in any order.
+#[expect(clippy::disallowed_methods, reason = "it is on a thread of its own, before anything is served")]
+fn open_query_node(open: impl Fn() -> arc_core::Result<Engine>) -> arc_core::Result<Engine> {
+    let began = Instant::now();
+    loop {
+        match open() {
+            Err(error @ arc_core::Error::NotADataDirectory { .. }) if began.elapsed() < STORE_PATIENCE => {
+                tracing::warn!(reason = chain(&error), "waiting for the node that takes writes to begin");
+                std::thread::sleep(STORE_PAUSE);
+            }
+            opened => return opened,
+        }
+    }
 }
 
 /// The connections that are open.

@@ -262,8 +262,8 @@ impl Rows {
     }
 }
 
-/// Immutable rows of one table.
-#[derive(Debug)]
+/// Immutable rows of one table. A clone shares them.
+#[derive(Debug, Clone)]
 pub(crate) struct Chunk {
     pub(crate) time: ScalarBuffer<i64>,
     pub(crate) series: ScalarBuffer<SeriesId>,
@@ -288,6 +288,12 @@ impl Chunk {
 
     pub(crate) fn len(&self) -> usize {
         self.time.len()
+    }
+
+    /// Returns the bytes of its values, about; more of the memory that they lie in may be kept.
+    pub(crate) fn bytes(&self) -> usize {
+        let column = |array: &ArrayRef| array.to_data().get_slice_memory_size().unwrap_or_default();
+        self.time.len() * 8 + self.series.len() * 4 + self.arrays().map(column).sum::<usize>()
     }
 
     /// Returns a copy that takes rows.

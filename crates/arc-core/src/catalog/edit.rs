@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ReceiptsEdit, TableSchema, definition, shared};
+use super::{AdoptionEdit, PushStream, ReceiptsEdit, TableSchema, definition, shared};
 use crate::{ColumnTypes, Durability, SequenceNumber, Tombstone, model::DataFile, options::durability_name};
 
 /// What one commit changes, in all tables at once.
@@ -13,6 +13,9 @@ pub(crate) struct ManifestEdit {
     /// The engine that goes on from here, of a manifest in an object store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) opened: Option<WriterClaim>,
+    /// Groups of the log may be in the object store from now on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) remote_log: bool,
     /// When it was committed, in nanoseconds since the epoch. Never goes back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) time_ns: Option<i64>,
@@ -50,6 +53,15 @@ pub(crate) struct ManifestEdit {
     /// Names of states that are there and kept no longer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) snapshots_dropped: Vec<String>,
+    /// The name of the data directory, for others that adopt its rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) origin: Option<String>,
+    /// How far rows were handed to other directories, instead of what was there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) pushes: Option<Vec<PushStream>>,
+    /// Rows of another directory that come with this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) adopted: Option<AdoptionEdit>,
 }
 
 /// A state of the manifest that is kept under a name.
@@ -132,4 +144,7 @@ pub(crate) struct TableEdit {
     /// Sequence numbers of deletes that are carried out in all files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) tombstones_removed: Vec<SequenceNumber>,
+    /// Whether a file that is added has a column of a narrower type than the table.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) widened: bool,
 }

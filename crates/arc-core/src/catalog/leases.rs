@@ -15,7 +15,13 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Result, model::TEMPORARY_SUFFIX, vfs::Vfs};
+#[cfg(feature = "object-store")]
+use crate::store::OwnerLog;
+use crate::{
+    Error, Result,
+    model::{MARKER, TEMPORARY_SUFFIX},
+    vfs::Vfs,
+};
 
 /// The folder of the leases, below the data directory.
 const FOLDER: &str = "readers";
@@ -40,11 +46,20 @@ struct LeaseRecord {
     expires_ns: i64,
 }
 
+/// Where a lease is.
+#[derive(Debug)]
+enum LeasePlace {
+    /// A file below the data directory of the process that writes.
+    File { vfs: Arc<dyn Vfs>, root: PathBuf, id: u64 },
+    /// At the process that writes, on another machine, which keeps the file under this number.
+    #[cfg(feature = "object-store")]
+    Owner { log: Arc<dyn OwnerLog>, id: u64 },
+}
+
 /// The lease of this process; given up when dropped.
 #[derive(Debug)]
 pub(crate) struct ReadLease {
-    vfs: Arc<dyn Vfs>,
-    path: PathBuf,
+    place: LeasePlace,
     /// Until when it holds; `None` if it could not be written.
     expires_ns: Option<i64>,
     has_failed: bool,
@@ -53,8 +68,37 @@ pub(crate) struct ReadLease {
 impl ReadLease {
     /// Returns a lease below `root` that holds nothing yet; `id` is like no other.
     pub(crate) fn new(vfs: Arc<dyn Vfs>, root: &Path, id: u64) -> Self {
-        let path = root.join(FOLDER).join(format!("{id:016x}"));
-        Self { vfs, path, expires_ns: None, has_failed: false }
+        let place = LeasePlace::File { vfs, root: root.to_owned(), id };
+        Self { place, expires_ns: None, has_failed: false }
+    }
+
+    /// Returns a lease at the process that writes, on another machine, that holds nothing yet.
+    #[cfg(feature = "object-store")]
+    pub(crate) fn at_owner(log: Arc<dyn OwnerLog>, id: u64) -> Self {
+        Self { place: LeasePlace::Owner { log, id }, expires_ns: None, has_failed: false }
+    }
+
+    /// Writes the lease of a process on another machine: from `now_ns` of this machine's clock on.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`].
+    #[cfg(feature = "object-store")]
+    pub(crate) fn write_for(
+        vfs: &Arc<dyn Vfs>,
+        root: &Path,
+        (id, number): (u64, u64),
+        (now_ns, time): (i64, Duration),
+    ) -> Result<()> {
+        let expires_ns = now_ns.saturating_add(nanoseconds(time.min(LONGEST)));
+        write(vfs.as_ref(), (root, id), &LeaseRecord { arc_reader: FORMAT_VERSION, number, expires_ns })
+    }
+
+    /// Ends the lease of a process on another machine.
+    #[cfg(feature = "object-store")]
+    pub(crate) fn remove_for(vfs: &dyn Vfs, root: &Path, id: u64) {
+        // It ends by itself.
+        let _ = vfs.remove_file(&path(root, id));
     }
 
     /// Returns whether it holds: files that were needed when it was renewed last are there.
@@ -66,7 +110,14 @@ impl ReadLease {
     /// be written, as on a file system that is only read, they stay for the writer's time of grace.
     pub(crate) fn renew(&mut self, number: u64, now_ns: i64) {
         let expires_ns = now_ns.saturating_add(nanoseconds(LEASE_TIME));
-        match self.write(&LeaseRecord { arc_reader: FORMAT_VERSION, number, expires_ns }) {
+        let written = match &self.place {
+            LeasePlace::File { vfs, root, id } => {
+                write(vfs.as_ref(), (root, *id), &LeaseRecord { arc_reader: FORMAT_VERSION, number, expires_ns })
+            }
+            #[cfg(feature = "object-store")]
+            LeasePlace::Owner { log, id } => log.hold(*id, number, LEASE_TIME),
+        };
+        match written {
             Ok(()) => (self.expires_ns, self.has_failed) = (Some(expires_ns), false),
             Err(error) => {
                 if !std::mem::replace(&mut self.has_failed, true) {
@@ -76,29 +127,40 @@ impl ReadLease {
             }
         }
     }
+}
 
-    fn write(&self, record: &LeaseRecord) -> Result<()> {
-        let failed = |e| Error::io("write", &self.path, e);
-        let bytes = serde_json::to_vec(record).map_err(|e| Error::internal(e.to_string()))?;
-        if let Some(folder) = self.path.parent() {
-            self.vfs.create_dir_all(folder).map_err(failed)?;
-        }
-        let temporary = self.path.with_extension(TEMPORARY_SUFFIX.trim_start_matches('.'));
-        match self.vfs.remove_file(&temporary) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(failed(e)),
-            _ => {}
-        }
-        // Not synced: after a crash there is no reader that needs it.
-        self.vfs.create_new(&temporary).and_then(|file| file.write_all_at(&[&bytes], 0)).map_err(failed)?;
-        self.vfs.rename(&temporary, &self.path).map_err(failed)
+fn path(root: &Path, id: u64) -> PathBuf {
+    root.join(FOLDER).join(format!("{id:016x}"))
+}
+
+fn write(vfs: &dyn Vfs, (root, id): (&Path, u64), record: &LeaseRecord) -> Result<()> {
+    let path = path(root, id);
+    let failed = |e| Error::io("write", &path, e);
+    let bytes = serde_json::to_vec(record).map_err(|e| Error::internal(e.to_string()))?;
+    // A directory that was removed is not to come back as a folder that has leases and nothing else, in
+    // which no engine could begin a new one.
+    vfs.open_read(&root.join(MARKER)).map_err(failed)?;
+    vfs.create_dir_all(&root.join(FOLDER)).map_err(failed)?;
+    let temporary = path.with_extension(TEMPORARY_SUFFIX.trim_start_matches('.'));
+    match vfs.remove_file(&temporary) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(failed(e)),
+        _ => {}
     }
+    // Not synced: after a crash there is no reader that needs it.
+    vfs.create_new(&temporary).and_then(|file| file.write_all_at(&[&bytes], 0)).map_err(failed)?;
+    vfs.rename(&temporary, &path).map_err(failed)
 }
 
 impl Drop for ReadLease {
     fn drop(&mut self) {
-        if self.expires_ns.is_some() {
+        if self.expires_ns.is_none() {
+            return;
+        }
+        match &self.place {
             // It ends by itself.
-            let _ = self.vfs.remove_file(&self.path);
+            LeasePlace::File { vfs, root, id } => drop(vfs.remove_file(&path(root, *id))),
+            #[cfg(feature = "object-store")]
+            LeasePlace::Owner { log, id } => log.release(*id),
         }
     }
 }
@@ -149,6 +211,7 @@ mod tests {
     fn disk() -> (CrashFs, Arc<dyn Vfs>) {
         let fs = CrashFs::new();
         fs.create_dir_all(Path::new(ROOT)).unwrap();
+        fs.create_new(&Path::new(ROOT).join(MARKER)).unwrap();
         (fs.clone(), Arc::new(fs))
     }
 
@@ -193,7 +256,7 @@ mod tests {
     #[test]
     fn where_nothing_can_be_written_there_is_no_lease_and_no_error() {
         let (fs, _) = disk();
-        for nth in 1..=4 {
+        for nth in 1..=5 {
             let faults = Arc::new(FaultFs::new(Arc::new(fs.clone())));
             faults.set(Fault::nth(nth, io::ErrorKind::ReadOnlyFilesystem));
             let mut lease = ReadLease::new(faults, Path::new(ROOT), 1);
@@ -201,6 +264,15 @@ mod tests {
             assert!(!lease.holds(0), "call {nth}");
             assert_eq!(oldest_leased(&fs, Path::new(ROOT), 0), None);
         }
+    }
+
+    #[test]
+    fn a_directory_that_is_gone_is_not_made_again() {
+        let (fs, vfs) = disk();
+        let mut lease = ReadLease::new(vfs, Path::new(ROOT), 1);
+        fs.remove_file(&Path::new(ROOT).join(MARKER)).unwrap();
+        lease.renew(7, 0);
+        assert!(!lease.holds(0) && fs.list(Path::new(ROOT)).unwrap().is_empty());
     }
 
     #[test]

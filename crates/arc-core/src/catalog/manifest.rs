@@ -11,6 +11,8 @@
 //! newest one that a crash took was never acknowledged, for a commit returns after its name is
 //! durable.
 
+#[cfg(feature = "object-store")]
+mod begin;
 mod find;
 mod follow;
 mod history;
@@ -18,6 +20,8 @@ mod rewrite;
 
 use std::{io::ErrorKind, path::Path, sync::Arc};
 
+#[cfg(feature = "object-store")]
+pub(crate) use begin::StreamStart;
 pub(crate) use follow::Advance;
 
 pub(crate) use self::history::{CommitMark, FoundHistory, HistoryWindow, ManifestHistory, PastFile};
@@ -111,7 +115,8 @@ impl Manifest {
         let past = window.map(|window| manifest.load_history(&listing, window.from_ns)).unwrap_or_default();
         if manifest.number == 0 {
             let time_ns = window.map(|window| window.now_ns);
-            manifest.commit(ManifestEdit { time_ns, ..ManifestEdit::default() })?;
+            let origin = window.map(|window| window.origin.to_string());
+            manifest.commit(ManifestEdit { time_ns, origin, ..ManifestEdit::default() })?;
         } else if damage.is_none() {
             manifest.remove_superseded();
         }
@@ -197,7 +202,23 @@ impl Manifest {
     }
 
     fn fenced(&self, id: ObjectId) -> String {
-        format!("another writer has written {}", self.location.path(&id.name()).display())
+        let by = match self.who_has(id) {
+            None => String::new(),
+            Some(directory) => format!(
+                ": the data directory {directory} has taken the object store over; send writes there, stop this engine, and \
+                 open the store from a new, empty data directory if it is to have it again"
+            ),
+        };
+        format!("another writer has written {}{by}", self.location.path(&id.name()).display())
+    }
+
+    /// Returns the data directory that the commit of another writer has claimed the stream for, if it
+    /// is such a commit.
+    fn who_has(&self, id: ObjectId) -> Option<String> {
+        let (name, path) = (id.name(), self.location.path(&id.name()));
+        let bytes = self.location.get(&name).ok()?;
+        let edit: ManifestEdit = decode_payload(decode(id, &path, &bytes).ok()?.payload, &path).ok()?;
+        edit.opened.map(|opened| opened.directory)
     }
 
     /// Takes the newest snapshot that is whole. Returns what is wrong with newer ones.
@@ -303,7 +324,7 @@ impl Listing {
         let mut listing = Self::default();
         let mut all_settled = true;
         // Names sort as numbers do.
-        for FoundObject { name, settled } in objects {
+        for FoundObject { name, settled, .. } in objects {
             match ObjectId::parse(&name) {
                 Some(ObjectId { kind: ObjectKind::Commit, number }) => {
                     all_settled &= settled;

@@ -12,6 +12,7 @@ mod layout;
 mod leases;
 mod manifest;
 mod object;
+mod pushes;
 mod receipts;
 mod shared;
 mod state;
@@ -32,6 +33,7 @@ pub(crate) use leases::{ReadLease, oldest_leased};
 pub(crate) use manifest::{Advance, CommitMark, FoundHistory, HistoryWindow, Manifest, ManifestHistory, PastFile};
 #[cfg(test)]
 pub(crate) use object::NEWEST_VERSION;
+pub(crate) use pushes::{Adoption, AdoptionEdit, AdoptionTable, PushStream};
 pub(crate) use receipts::{Fingerprint, IdempotencyRecord, ReceiptsEdit};
 pub(crate) use state::ManifestState;
 pub(crate) use store_marker::check_has_no_store;
@@ -40,5 +42,6 @@ pub(crate) use survey::{ManifestSurvey, survey};
 pub(crate) use {
     edit::WriterClaim,
     layout::check_manifest_is_there,
+    manifest::StreamStart,
     store_marker::{has_log, read_store_marker, write_store_marker},
 };

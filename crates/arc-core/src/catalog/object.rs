@@ -22,10 +22,16 @@ pub(super) enum FormatVersion {
     /// With states that are kept under a name: a build that does not know them would remove their
     /// files.
     Snapshots = 4,
+    /// With a log in the object store, or a database whose writes are to be there: a build that does
+    /// not know it would begin without what is in it.
+    RemoteLog = 5,
+    /// With cuts of rows that were handed over, or adopted: a build that does not know them would
+    /// merge files over them.
+    Pushes = 6,
 }
 
 /// Newest version that is read.
-pub(crate) const NEWEST_VERSION: u32 = FormatVersion::Snapshots as u32;
+pub(crate) const NEWEST_VERSION: u32 = FormatVersion::Pushes as u32;
 
 const MAGIC: [u8; 8] = *b"ARCMNFST";
 const HEADER_BYTES: usize = 48;
@@ -235,10 +241,10 @@ mod tests {
     fn a_newer_version_is_told_from_damage() {
         let id = ObjectId::commit(7);
         let mut bytes = encode(id, FormatVersion::ColumnTypes, 5, b"payload").bytes;
-        bytes[8] = 5;
+        bytes[8] = 7;
         let checksum = crc32c::crc32c(&bytes[..CHECKED_BYTES]);
         bytes[CHECKED_BYTES..HEADER_BYTES].copy_from_slice(&checksum.to_le_bytes());
         let error = decode(id, Path::new("7"), &bytes).unwrap_err();
-        assert!(matches!(error, Error::NewerFormat { found: 5, supported: 4, .. }), "{error}");
+        assert!(matches!(error, Error::NewerFormat { found: 7, supported: 6, .. }), "{error}");
     }
 }

@@ -14,10 +14,14 @@ use hashbrown::HashSet;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ColumnTypesEdit, DropEdit, DurabilityEdit, IdempotencyRecord, ManifestEdit, NamedSnapshot, RetentionEdit,
-    TableEdit, TableSchema, definition, object::FormatVersion, shared,
+    ColumnTypesEdit, DropEdit, DurabilityEdit, IdempotencyRecord, ManifestEdit, NamedSnapshot, PushStream,
+    RetentionEdit, TableEdit, TableSchema, definition, object::FormatVersion, shared,
 };
-use crate::{ColumnTypes, Durability, SequenceNumber, Tombstone, model::DataFile, options::durability_name};
+use crate::{
+    ColumnTypes, Durability, SequenceNumber, Tombstone,
+    model::{CutName, DataFile},
+    options::durability_name,
+};
 
 /// Everything that the manifest says.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -25,6 +29,9 @@ pub(crate) struct ManifestState {
     /// The data directory whose log goes with this, of a manifest in an object store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) directory: Option<String>,
+    /// Whether groups of the log may be in the object store.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) remote_log: bool,
     /// Every change up to this one is in data files and schemas here.
     pub(crate) flushed: SequenceNumber,
     /// When the newest commit was made that says it, in nanoseconds since the epoch.
@@ -35,6 +42,16 @@ pub(crate) struct ManifestState {
     /// States that are kept, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) snapshots: BTreeMap<String, NamedSnapshot>,
+    /// The name of the data directory, for others that adopt its rows; `None` of one that an earlier
+    /// build has made, and that has handed over none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) origin: Option<String>,
+    /// How far rows were handed to other directories.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) pushes: Vec<PushStream>,
+    /// Up to which cut rows of other directories are here, by the names of these.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) adopted: BTreeMap<String, CutName>,
 }
 
 /// One database.
@@ -144,7 +161,12 @@ impl ManifestState {
             let is_plain = |table: &TableState| table.column_types.is_empty() && !table.widened;
             database.column_types.is_empty() && database.tables.values().all(is_plain)
         };
-        if !self.snapshots.is_empty() {
+        let is_remote = |database: &DatabaseState| database.durability == Some(Durability::Remote);
+        if self.has_pushes() {
+            FormatVersion::Pushes
+        } else if self.remote_log || self.databases.values().any(is_remote) {
+            FormatVersion::RemoteLog
+        } else if !self.snapshots.is_empty() {
             FormatVersion::Snapshots
         } else if self.files().any(|file| file.packed().is_some()) {
             FormatVersion::Packs
@@ -163,7 +185,12 @@ impl ManifestState {
         };
         // Older builds know deletes that are added only after all that were there.
         let restores = |edit: &TableEdit| !edit.tombstones_removed.is_empty() && !edit.tombstones_added.is_empty();
-        if !edit.snapshots_added.is_empty() || edit.tables.iter().any(restores) {
+        let is_remote = |edit: &DurabilityEdit| edit.durability == Some(Durability::Remote);
+        if edit.has_pushes() {
+            FormatVersion::Pushes
+        } else if self.remote_log || edit.remote_log || edit.durabilities.iter().any(is_remote) {
+            FormatVersion::RemoteLog
+        } else if !edit.snapshots_added.is_empty() || edit.tables.iter().any(restores) {
             FormatVersion::Snapshots
         } else if edit.tables.iter().flat_map(|table| &table.files_added).any(|file| file.packed().is_some()) {
             FormatVersion::Packs
@@ -210,6 +237,7 @@ impl ManifestState {
             check_table(known, table).map_err(|e| format!("{label}: {e}"))?;
         }
         self.check_snapshots(edit)?;
+        self.check_adoption(edit)?;
         self.check_receipts(edit)
     }
 
@@ -258,6 +286,7 @@ impl ManifestState {
     pub(crate) fn apply(&mut self, edit: ManifestEdit) {
         self.flushed = edit.flushed.unwrap_or(self.flushed);
         self.time_ns = edit.time_ns.or(self.time_ns);
+        self.remote_log |= edit.remote_log;
         self.snapshots.retain(|name, _| !edit.snapshots_dropped.contains(name));
         self.snapshots.extend(edit.snapshots_added);
         self.directory = edit.opened.map(|opened| opened.directory).or(self.directory.take());
@@ -296,6 +325,7 @@ impl ManifestState {
                 *setting = types;
             }
         }
+        self.apply_pushes(edit.origin, edit.pushes, edit.adopted);
         self.apply_receipts(edit.receipts_added, edit.receipts_dropped);
         for edit in edit.tables {
             let Some(database) = self.databases.get_mut(&edit.database) else { continue };
@@ -345,6 +375,7 @@ impl TableState {
     }
 
     fn apply(&mut self, edit: TableEdit) {
+        self.widened |= edit.widened;
         if let Some(schema) = edit.schema {
             self.widened |= schema.has_widened(&self.schema);
             self.schema = schema;

@@ -170,6 +170,7 @@ impl MergeJob<'_> {
             min_seq: SequenceNumber(files.iter().map(|file| file.min_seq).min().unwrap_or(0)),
             max_seq: SequenceNumber(files.iter().map(|file| file.max_seq).max().unwrap_or(0)),
             late: self.task.output == MergeOutput::Late,
+            hourly: self.task.output == MergeOutput::OnTime && self.pack.is_none(),
             tags: &columns.all_tags,
         }
     }

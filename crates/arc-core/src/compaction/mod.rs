@@ -78,6 +78,6 @@ pub(crate) use job::{MAX_BATCH_BYTES, MergeJob, MergeSource, run};
 pub(crate) use live_rows::Keep;
 pub(crate) use moves::{moves, moves_alone};
 pub(crate) use order::{MergeOutput, output};
-pub(crate) use plan::{MergeTask, SLICE_ROWS, Settings, plan};
+pub(crate) use plan::{CompactionPlan, MergeTask, SLICE_ROWS, Settings, plan};
 pub(crate) use purge::{batches, purge};
 pub(crate) use retention::expired;

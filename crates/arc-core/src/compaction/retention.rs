@@ -4,13 +4,12 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use crate::model::{DataFile, PartitionDay};
 
-/// Returns the files of one table of which every row is older than `from_ns` and that may go.
+/// Returns the files of one table that may go, of those that are past their time, every row of them.
 ///
 /// In a partition with late files all files go together, or none: without its late file a file on
 /// time would show values that were overwritten, and without the file on time a late one would show
 /// parts of rows.
-pub(crate) fn expired(files: &[Arc<DataFile>], from_ns: i64) -> Vec<Arc<DataFile>> {
-    let is_expired = |file: &DataFile| file.max_time < from_ns;
+pub(crate) fn expired(files: &[Arc<DataFile>], is_expired: impl Fn(&DataFile) -> bool) -> Vec<Arc<DataFile>> {
     let mut partitions: BTreeMap<PartitionDay, Vec<&Arc<DataFile>>> = BTreeMap::new();
     for file in files {
         partitions.entry(file.day()).or_default().push(file);
@@ -44,7 +43,7 @@ mod tests {
             (&with_late, 21, &["a", "l"]),
         ];
         for (files, from_ns, expected) in cases {
-            let gone = expired(files, from_ns);
+            let gone = expired(files, |file| file.max_time < from_ns);
             assert_eq!(gone.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), expected, "{from_ns}");
         }
     }

@@ -10,10 +10,14 @@ mod column_chunks;
 mod copied;
 mod encode;
 mod encodings;
+mod examine;
 #[cfg(any(test, feature = "query"))]
 mod file_checks;
 mod folders;
+pub(crate) mod hourly;
+mod inbox;
 mod options;
+mod order_check;
 mod orphans;
 mod pack;
 mod pages;
@@ -31,7 +35,7 @@ mod stream;
 mod whole;
 mod writer;
 
-pub use crate::model::{ColumnStatistics, DataFile, FileTail, PartitionDay, StatisticsValue, encode_name};
+pub use crate::model::{ColumnStatistics, DataFile, FileTail, HourlyBlock, PartitionDay, StatisticsValue, encode_name};
 pub use options::ParquetOptions;
 pub use parquet_writer::{
     Accumulator, DistinctValues, FileStatistics, ParquetWriter, ParquetWriterBuilder, Value, WrittenFile,
@@ -40,9 +44,12 @@ pub use parquet_writer::{
 pub(crate) use copied::{copy_file, copy_to_temporary, temporary_of};
 #[cfg(test)]
 pub(crate) use encodings::FORMAT;
+pub(crate) use examine::{Examined, examine, prove_bytes};
 #[cfg(feature = "query")]
 pub(crate) use file_checks::{BlockChecksums, FileChecks, FileComparison, Rotten};
 pub(crate) use folders::{FolderSyncs, KnownFolders, remove_data_file, remove_empty_folders};
+pub use inbox::Upload;
+pub(crate) use inbox::{Inbox, check_id};
 pub(crate) use orphans::{ClearedOrphans, find_orphans, find_readable, remove_orphans};
 pub(crate) use pack::{Owner, PackWriter, open_data_file};
 pub(crate) use past::{PastFolder, give_back, where_it_lies};

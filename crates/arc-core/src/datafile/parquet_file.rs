@@ -3,7 +3,10 @@
 
 use std::{io, sync::Arc, vec};
 
-use arrow::{array::ArrayRef, datatypes::FieldRef};
+use arrow::{
+    array::{ArrayRef, RecordBatch},
+    datatypes::FieldRef,
+};
 use parquet::{
     arrow::{
         ArrowSchemaConverter, add_encoded_arrow_schema_to_metadata,
@@ -15,10 +18,12 @@ use parquet::{
 };
 
 use super::{
-    ColumnStatistics, DataFileSpec, ParquetOptions,
+    ColumnStatistics, DataFileSpec, HourlyBlock, ParquetOptions,
+    blocks::BLOCK_BYTES,
     column_chunks::ColumnChunk,
     encode::{ColumnLimits, EncodingPlan, Scratch},
     encodings::writer_properties,
+    hourly,
     sink::Sink,
     statistics::StatisticsBuilder,
 };
@@ -30,6 +35,7 @@ pub(super) struct Totals {
     pub(super) rows: u64,
     pub(super) time_bounds: Option<(i64, i64)>,
     pub(super) columns: Vec<ColumnStatistics>,
+    pub(super) hourly: Option<HourlyBlock>,
     /// Where the tail begins, in a file that has one.
     pub(super) tail_start: Option<u64>,
 }
@@ -142,10 +148,11 @@ impl<'a> ParquetFile<'a> {
         Ok(())
     }
 
-    /// Writes the tail, which the footer ends. The sink is complete then, but not durable. Leaves
-    /// the scratch for the next file.
-    pub(super) fn finish(mut self, scratch: &mut Option<Scratch>) -> Result<Totals> {
+    /// Writes what there is of aggregates, and the tail, which the footer ends. The sink is complete
+    /// then, but not durable. Leaves the scratch for the next file.
+    pub(super) fn finish(mut self, scratch: &mut Option<Scratch>, hourly: Option<&RecordBatch>) -> Result<Totals> {
         let refused = |error: io::Error| encode_error(self.spec, ParquetError::External(Box::new(error)));
+        let hourly = hourly.map(|hourly| self.write_hourly(hourly)).transpose()?;
         self.library.flush().map_err(refused)?;
         let (tail_start, sums) = self.library.inner_mut().begin_tail().map_err(refused)?;
         self.library.write_all(&sums).map_err(refused)?;
@@ -153,7 +160,20 @@ impl<'a> ParquetFile<'a> {
         let time_bounds = self.statistics.first().and_then(StatisticsBuilder::time_bounds);
         let columns = self.statistics.into_iter().map(StatisticsBuilder::finish).collect();
         *scratch = Some(self.scratch);
-        Ok(Totals { rows: self.rows, time_bounds, columns, tail_start: Some(tail_start) })
+        Ok(Totals { rows: self.rows, time_bounds, columns, hourly, tail_start: Some(tail_start) })
+    }
+
+    fn write_hourly(&mut self, hourly: &RecordBatch) -> Result<HourlyBlock> {
+        let mut write = || {
+            let block = hourly::encode(hourly)?;
+            // No checksum is of bytes of both rows and aggregates.
+            let written = self.library.bytes_written();
+            let offset = written.next_multiple_of(BLOCK_BYTES);
+            self.library.write_all(&vec![0; offset - written])?;
+            self.library.write_all(&block)?;
+            Ok(HourlyBlock { offset: offset as u64, bytes: block.len() as u64 })
+        };
+        write().map_err(|error: ParquetError| encode_error(self.spec, error))
     }
 }
 

@@ -15,6 +15,7 @@ use super::{
     column_chunks::ColumnChunk,
     encode::Scratch,
     encodings::{Sample, plans},
+    hourly::HourlyAggregator,
     parquet_file::{ParquetFile, Totals},
     sink::Sink,
 };
@@ -41,7 +42,7 @@ pub(super) fn write_columns(
         let chunks = file.chunks()?;
         file.write_row_group(range.len(), chunks, |index, take| columns.column(index, range.clone(), take))?;
     }
-    file.finish(scratch)
+    file.finish(scratch, None)
 }
 
 /// Writes batches to a Parquet file.
@@ -58,6 +59,7 @@ pub(super) struct RowGroupWriter<'a> {
     gathered_rows: usize,
     gathered_bytes: usize,
     encoded_rows: usize,
+    hourly: Option<HourlyAggregator>,
 }
 
 impl<'a> RowGroupWriter<'a> {
@@ -72,11 +74,16 @@ impl<'a> RowGroupWriter<'a> {
             gathered_rows: 0,
             gathered_bytes: 0,
             encoded_rows: 0,
+            hourly: spec.hourly.then(|| HourlyAggregator::new(&spec.schema, &spec.sorted_by)).flatten(),
         }
     }
 
     /// Takes rows, encoding them once enough are there. `batch` has the file's schema.
     pub(super) fn push(&mut self, batch: &RecordBatch) -> Result<()> {
+        if let Some(hourly) = &mut self.hourly {
+            hourly.push(batch);
+        }
+        self.hourly.take_if(|hourly| hourly.is_hopeless());
         let mut offset = 0;
         while offset < batch.num_rows() {
             let remaining = self.options.row_group_rows - self.encoded_rows - self.gathered_rows;
@@ -92,7 +99,7 @@ impl<'a> RowGroupWriter<'a> {
         self.encode_gathered()?;
         self.end_row_group()?;
         let file = self.file.ok_or_else(|| Error::internal(format!("data file {} has no rows", self.spec.path)))?;
-        file.finish(&mut None)
+        file.finish(&mut None, self.hourly.and_then(HourlyAggregator::finish).as_ref())
     }
 
     fn gather(&mut self, batch: RecordBatch) -> Result<()> {

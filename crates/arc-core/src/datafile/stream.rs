@@ -29,7 +29,7 @@ use parquet::{
     },
 };
 
-use super::{DataFile, blocks::WHOLE_BYTES, pack::open_data_file, pages::SharedRowGroups};
+use super::{DataFile, HourlyBlock, blocks::WHOLE_BYTES, hourly, pack::open_data_file, pages::SharedRowGroups};
 use crate::{
     Error, Result,
     sync::Mutex,
@@ -65,6 +65,18 @@ impl OpenDataFile {
     /// Returns what the file says of itself.
     pub(crate) fn footer(&self) -> &ArrowReaderMetadata {
         &self.footer
+    }
+
+    /// Returns the aggregates by hour that are said to be in some bytes of the file, and to be of so
+    /// many cells.
+    ///
+    /// # Errors
+    ///
+    /// As [`OpenDataFile::open`].
+    pub(super) fn hourly(&self, block: HourlyBlock, cells: usize) -> Result<RecordBatch> {
+        let bytes = usize::try_from(block.bytes).unwrap_or(usize::MAX);
+        let read = || hourly::decode(self.chunks.get_bytes(block.offset, bytes)?, cells);
+        read().map_err(|source| read_error(&self.path, &self.chunks.refused, source))
     }
 
     /// Has columns be of the types of `schema` from now on, which differs from the file's own in

@@ -43,6 +43,8 @@ pub(crate) struct DataFileSpec<'a> {
     pub(crate) max_seq: SequenceNumber,
     /// Whether rows may have the primary key of rows in older files.
     pub(crate) late: bool,
+    /// Whether it is to have aggregates by hour, where its order and its rows are such that these pay.
+    pub(crate) hourly: bool,
     /// Names of the table's tags.
     pub(crate) tags: &'a [&'a str],
 }
@@ -228,7 +230,7 @@ fn write_rows(
 }
 
 fn data_file(spec: &DataFileSpec<'_>, totals: Totals, finished: &Finished) -> Result<DataFile> {
-    let Totals { rows, time_bounds, columns, .. } = totals;
+    let Totals { rows, time_bounds, columns, hourly, .. } = totals;
     let Finished { bytes, crc32c, tail } = *finished;
     let Some((min_time, max_time)) = time_bounds else {
         return Err(Error::internal(format!("rows for {} have no time", spec.path)));
@@ -239,6 +241,7 @@ fn data_file(spec: &DataFileSpec<'_>, totals: Totals, finished: &Finished) -> Re
         crc32c,
         // One that is read whole needs none, and the manifest has an entry for each file.
         tail: tail.filter(|_| bytes > WHOLE_BYTES),
+        hourly,
         rows,
         min_time,
         max_time,

@@ -15,15 +15,17 @@ use futures::channel::oneshot;
 
 use super::{
     delete::apply_delete,
+    idempotency::KeyWaiters,
     queue::{Maker, QueueEntry, QueuedDelete, QueuedWrite},
     shared::Shared,
     stats::Counters,
+    tail::TailEnding,
 };
 use crate::{
-    Error, Result, SequenceNumber, Tombstone, Written,
+    Durability, Error, Result, SequenceNumber, Tombstone, Written,
     crash::crash_point,
     ingest::Staged,
-    registry::ByTable,
+    registry::{ByTable, Table},
     sync::{Mutex, MutexGuard},
 };
 
@@ -157,10 +159,19 @@ struct Applier {
 /// and what they send next comes as one group.
 #[derive(Default)]
 struct Unacknowledged {
-    answers: Vec<(oneshot::Sender<Result<Written>>, Result<Written>)>,
+    answers: Vec<AppliedWrite>,
     /// What their bodies held, and their rows until they were in the buffers.
     spare_bytes: usize,
     cost: usize,
+}
+
+/// A write that is applied, as frame `seq`.
+struct AppliedWrite {
+    seq: SequenceNumber,
+    answered: Result<Written>,
+    answer: oneshot::Sender<Result<Written>>,
+    /// Of one that waits for the object store: who waits for it.
+    keyed: KeyWaiters,
 }
 
 impl Applier {
@@ -174,7 +185,7 @@ impl Applier {
         if let Some((_, last)) = logged.numbers {
             // As durable as was asked for, and before any thread hears of it: a thread that does may
             // have another process look.
-            self.shared.acknowledged.note(last);
+            self.shared.log.acknowledge(last);
         }
         entries.into_iter().for_each(|entry| self.apply(entry));
         if let Some((_, last)) = logged.numbers {
@@ -193,8 +204,9 @@ impl Applier {
                 self.applied = self.applied.next();
                 if let Some(Maker { answer, made }) = waiting {
                     if let Some(made) = made {
-                        made.publish(&self.shared.registry);
+                        self.shared.schema.publish(made);
                     }
+                    self.shared.remote.note_change(self.applied);
                     let _ = answer.send(Ok(()));
                 }
             }
@@ -205,6 +217,9 @@ impl Applier {
             QueueEntry::Drop(_, pending, waiting) => {
                 self.applied = self.applied.next();
                 self.shared.apply_drop(&pending, self.applied);
+                self.shared.remote.note_change(self.applied);
+                let is_dropped = |table: &Arc<Table>| pending.tables.iter().any(|dropped| Arc::ptr_eq(dropped, table));
+                self.shared.tails.lock().end(&TailEnding::Dropped, is_dropped);
                 if let Some(answer) = waiting {
                     let _ = answer.send(Ok(()));
                 }
@@ -216,7 +231,7 @@ impl Applier {
             // Shares the number of the frame before it: it is never replayed, and flushed with its
             // neighbours.
             QueueEntry::Unlogged(write) => {
-                self.shared.unlogged.note_applied();
+                self.shared.unflushed.note_unlogged();
                 self.apply_write(write);
             }
             QueueEntry::Freeze(answer) => {
@@ -232,12 +247,18 @@ impl Applier {
         let cost = write.cost();
         let QueuedWrite { staged, written, received_bytes, body_bytes, row_bytes, answer, claim, .. } = write;
         let (queue, counters) = (&self.shared.queue, &self.shared.counters);
-        let result = apply_rows(self.applied, staged);
+        let result = {
+            let mut tails = self.shared.tails.lock();
+            let tailed = tails.rows_of(&staged);
+            let applied = apply_rows(self.applied, staged);
+            tails.hand_on(tailed, &applied);
+            applied
+        };
         // Texts that the buffers have already take less than they did on their way.
         let held_bytes = *result.as_ref().unwrap_or(&row_bytes);
         self.shared.memory.take(held_bytes.saturating_sub(row_bytes));
         counters.buffered_bytes.fetch_add(held_bytes, Ordering::Relaxed);
-        self.shared.fresh.note_applied(held_bytes);
+        self.shared.unflushed.note_applied(held_bytes);
         let answered = result.map(|_| {
             Counters::add(&counters.writes, 1);
             Counters::add(&counters.points, written.points);
@@ -251,14 +272,21 @@ impl Applier {
             queue.close(NOT_APPLIED);
         }
         // Before the answer, so that the thread that got it finds the receipt.
-        match (claim, &answered) {
-            (Some(claim), Ok(written)) => claim.stored(self.applied, written),
-            (Some(claim), Err(_)) => claim.unknown(NOT_APPLIED),
-            (None, _) => {}
-        }
+        let keyed = match (claim, &answered) {
+            (Some(claim), Ok(written)) if written.durability == Durability::Remote => claim.kept(self.applied, written),
+            (Some(claim), Ok(written)) => {
+                claim.stored(self.applied, written);
+                KeyWaiters::default()
+            }
+            (Some(claim), Err(_)) => {
+                claim.unknown(NOT_APPLIED);
+                KeyWaiters::default()
+            }
+            (None, _) => KeyWaiters::default(),
+        };
         self.unacknowledged.spare_bytes += body_bytes + row_bytes.saturating_sub(held_bytes);
         self.unacknowledged.cost += cost;
-        self.unacknowledged.answers.push((answer, answered));
+        self.unacknowledged.answers.push(AppliedWrite { seq: self.applied, answered, answer, keyed });
         if self.unacknowledged.cost >= ACKNOWLEDGE_AFTER_BYTES {
             self.acknowledge();
         }
@@ -274,9 +302,14 @@ impl Applier {
         self.shared.memory.give(spare_bytes);
         self.shared.queue.done(answers.len(), cost);
         self.shared.note_buffered();
-        for (answer, answered) in answers {
-            // A writer that no longer waits has its points stored all the same.
-            let _ = answer.send(answered);
+        for AppliedWrite { seq, answered, answer, keyed } in answers {
+            match answered {
+                Ok(written) if written.durability == Durability::Remote => {
+                    self.shared.remote.answer(seq, written, answer, keyed);
+                }
+                // A writer that no longer waits has its points stored all the same.
+                answered => drop(answer.send(answered)),
+            }
         }
     }
 
@@ -303,6 +336,7 @@ impl Applier {
             self.shared.queue.close("a delete in the log could not be applied");
         }
         Counters::add(&self.shared.counters.deletes, u64::from(deleted.is_ok()));
+        self.shared.remote.note_change(self.applied);
         // The next flush takes it to the manifest, and compaction makes it physical.
         self.shared.note_buffered();
         let _ = answer.send(deleted);
@@ -344,10 +378,9 @@ pub(crate) fn apply_rows(seq: SequenceNumber, staged: Staged) -> Result<usize> {
 fn freeze(shared: &Shared) -> Result<()> {
     // With the rows: both are frozen between the same two writes.
     shared.keys.freeze();
-    shared.unlogged.note_frozen();
-    shared.fresh.note_frozen(shared.counters.wal_bytes.load(Ordering::Relaxed));
+    shared.unflushed.note_frozen(shared.counters.wal_bytes.load(Ordering::Relaxed));
     shared.flush_signal.note_frozen();
-    shared.registry.all_tables().iter().try_for_each(|table| table.rows()?.buffer.freeze())
+    shared.schema.registry().all_tables().iter().try_for_each(|table| table.rows()?.buffer.freeze())
 }
 
 #[cfg(test)]

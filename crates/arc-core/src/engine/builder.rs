@@ -12,7 +12,7 @@ use super::{
     reader::Reader,
 };
 #[cfg(feature = "object-store")]
-use crate::store::{ObjectStorage, OpenStorage};
+use crate::store::{ObjectStorage, OpenStorage, OwnerLog};
 use crate::{
     ColumnTypes, Durability, Options, Result,
     clock::{Clock, SystemClock},
@@ -31,6 +31,8 @@ pub struct EngineBuilder {
     random: Arc<dyn RandomSource>,
     #[cfg(feature = "object-store")]
     storage: Option<ObjectStorage>,
+    #[cfg(feature = "object-store")]
+    owner: Option<Arc<dyn OwnerLog>>,
 }
 
 impl EngineBuilder {
@@ -43,6 +45,8 @@ impl EngineBuilder {
             random: Arc::new(SystemRandom::default()),
             #[cfg(feature = "object-store")]
             storage: None,
+            #[cfg(feature = "object-store")]
+            owner: None,
         }
     }
 
@@ -171,6 +175,18 @@ impl EngineBuilder {
         self
     }
 
+    /// Has [`open_reader`](Self::open_reader) ask the process that writes to the object store, which is
+    /// on another machine, for what is in no data file yet.
+    ///
+    /// The reader then sees all that was acknowledged before each query began, and fails with
+    /// [`Error::OwnerUnreachable`](crate::Error::OwnerUnreachable) where the other process does not
+    /// answer. [`OwnerLog`] has an example.
+    #[cfg(feature = "object-store")]
+    pub fn owner_log(mut self, log: Arc<dyn OwnerLog>) -> Self {
+        self.owner = Some(log);
+        self
+    }
+
     /// Sets the file system under WAL, manifest and data files. Queries read data files from the
     /// real one.
     ///
@@ -290,7 +306,8 @@ impl EngineBuilder {
     /// for [`Options::compaction_grace`] of the other process, and until that is started anew; a
     /// query that takes longer may fail with [`Error::Expired`](crate::Error::Expired). Of an object
     /// store it reads what was flushed there, from any folder that is this process's own; from the data
-    /// directory of the process that writes, on the same machine, also what was not. Calls that
+    /// directory of the process that writes, on the same machine, and with its
+    /// [`owner_log`](Self::owner_log) from any other, also what was not. Calls that
     /// would change anything fail with [`Error::ReadOnly`](crate::Error::ReadOnly). Settings that are
     /// about writing mean nothing here.
     ///
@@ -322,6 +339,8 @@ impl EngineBuilder {
         Ok(Parts {
             #[cfg(feature = "object-store")]
             storage: self.storage.map(OpenStorage::new).transpose()?,
+            #[cfg(feature = "object-store")]
+            owner: self.owner,
             root: self.root,
             options: self.options,
             vfs: self.vfs,

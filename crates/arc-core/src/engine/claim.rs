@@ -27,6 +27,10 @@ use crate::{
 /// How often an opening begins again because another thread has made a commit meanwhile.
 const TRIES: usize = 10;
 
+/// Why nothing can be opened that is being made, or was cut off.
+pub(super) const UNFINISHED: &str = "the object store has a branch that is being made or was never finished: wait, or \
+     make it again, or name another prefix";
+
 /// What is needed to open a manifest in an object store.
 pub(super) struct ManifestClaim<'a> {
     pub(super) storage: &'a OpenStorage,
@@ -58,7 +62,11 @@ impl ManifestClaim<'_> {
         for _ in 0..TRIES {
             let (mut manifest, found) =
                 Manifest::open_keeping(self.storage.location([META_DIR, WRITER]), Some(self.window))?;
+            self.check_is_finished(&manifest)?;
             self.check_owner(manifest.state().directory.as_deref(), &directory, has_log)?;
+            if manifest.state().directory.is_none() {
+                self.storage.check_create()?;
+            }
             let opened = WriterClaim { directory: directory.clone(), opening: self.new_name() };
             match manifest.commit(ManifestEdit { opened: Some(opened), ..ManifestEdit::default() }) {
                 Ok(()) => return Ok((manifest, found)),
@@ -68,6 +76,13 @@ impl ManifestClaim<'_> {
             }
         }
         Err(fenced.unwrap_or_else(|| Error::internal("an opening was never tried")))
+    }
+
+    fn check_is_finished(&self, manifest: &Manifest) -> Result<()> {
+        if manifest.state().is_unfinished() {
+            return Err(Error::OtherStore { path: self.root.into(), reason: UNFINISHED.into() });
+        }
+        Ok(())
     }
 
     fn check_owner(&self, owner: Option<&str>, directory: &str, has_log: bool) -> Result<()> {

@@ -8,17 +8,15 @@
 //! on, and the next open decides from what is on disk. When there is no room for a new segment
 //! nothing was written: the group's writes are refused and later ones are tried again.
 
-use std::{
-    io,
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::{io, sync::Arc, time::Duration};
 
 use super::{
     apply::{Applying, Logged},
+    log::FailedAppend,
     queue::{CommitTurn, Maker, QueueEntry, QueuedFrame, QueuedWrite},
     shared::Shared,
     stats::Counters,
+    tail::TailEnding,
 };
 use crate::{
     Durability, Error, ErrorKind, Result, SequenceNumber,
@@ -29,7 +27,7 @@ use crate::{
         thread::{Builder, JoinHandle},
     },
     vfs::is_shortage,
-    wal::{Frame, PendingSync, SpareMaker},
+    wal::{Frame, SpareMaker},
 };
 
 /// One that syncs and applies, and one that appends meanwhile. More of them take processor time and
@@ -43,13 +41,13 @@ const SHORTAGE_RETRY: Duration = Duration::from_secs(1);
 struct Committer {
     shared: Arc<Shared>,
     applying: Arc<Applying>,
-    log: Arc<Mutex<Log>>,
+    log: Arc<Mutex<LogEnd>>,
     /// Wakes the thread that makes the next segment.
     spare: SyncSender<()>,
 }
 
 /// What goes from turn to turn.
-struct Log {
+struct LogEnd {
     /// Number of the last frame in the log.
     last_seq: SequenceNumber,
     /// Schema changes that are visible already but found no room in the log: they go in front of
@@ -71,12 +69,9 @@ enum Failure {
 /// fills.
 pub(super) fn spawn(shared: &Arc<Shared>) -> io::Result<Vec<JoinHandle<()>>> {
     let (spare, wanted) = sync_channel(1);
-    let (maker, last_seq) = {
-        let wal = shared.wal.lock();
-        (wal.spare_maker(), wal.last_seq())
-    };
+    let (maker, last_seq) = (shared.log.spare_maker(), shared.log.last_seq());
     let mut threads = vec![Builder::new().name("arc-segment".into()).spawn(move || make_spares(&maker, &wanted))?];
-    let log = Arc::new(Mutex::new(Log { last_seq, unlogged_changes: Vec::new() }));
+    let log = Arc::new(Mutex::new(LogEnd { last_seq, unlogged_changes: Vec::new() }));
     let applying = Arc::new(Applying::new(shared, last_seq));
     for _ in 0..COMMITTERS {
         let (shared, applying, log) = (Arc::clone(shared), Arc::clone(&applying), Arc::clone(&log));
@@ -141,7 +136,7 @@ impl Committer {
     }
 
     /// Appends a group; returns its numbers, and that which has to be durable before it is applied.
-    fn append(&self, log: &mut Log, entries: &[QueueEntry]) -> Result<Logged, Failure> {
+    fn append(&self, log: &mut LogEnd, entries: &[QueueEntry]) -> Result<Logged, Failure> {
         let mut seq = log.last_seq;
         let mut number = |frame| {
             seq = seq.next();
@@ -153,16 +148,9 @@ impl Committer {
         }
         let numbers = Some((log.last_seq.next(), seq));
         let needs_sync = entries.iter().any(needs_sync);
-        let mut wal = self.shared.wal.lock();
-        wal.append(&frames).map_err(|error| Failure::of_append(error, wal.is_failed()))?;
-        crash_point("commit::appended");
+        let is_spare_needed = self.shared.log.append(&frames, needs_sync).map_err(Failure::of_append)?;
         log.last_seq = seq;
-        self.shared.mark_log();
-        if needs_sync {
-            wal.want_sync();
-        }
-        self.shared.counters.wal_bytes.store(wal.live_bytes(), Ordering::Relaxed);
-        if wal.spare_needed() {
+        if is_spare_needed {
             // Full means that it is being made already.
             let _ = self.spare.try_send(());
         }
@@ -173,7 +161,7 @@ impl Committer {
     /// Syncs as long as a thread waits for it, and applies what is durable then; unless another
     /// thread is at it, which goes on with what this one has written.
     fn sync(&self) {
-        while let Some(sync) = self.begin_sync() {
+        while let Some(sync) = self.shared.log.begin_sync() {
             match sync.run() {
                 Ok(durable_seq) => {
                     crash_point("commit::synced");
@@ -192,28 +180,25 @@ impl Committer {
 
     /// Seals the log. What is appended meanwhile is synced afterwards, by this thread as well.
     fn seal(&self) {
-        if let Err(error) = self.shared.seal() {
+        if let Err(error) = self.shared.log.seal() {
             let failure = Failure::Unknown(describe(&error));
             self.refuse(&mut self.log.lock(), Vec::new(), &failure);
         }
     }
 
-    fn begin_sync(&self) -> Option<PendingSync> {
-        self.shared.wal.lock().begin_sync()
-    }
-
     /// Answers a group that is not in the log, or may not be; if the log has failed, also those
     /// before it that are not durable yet.
-    fn refuse(&self, log: &mut Log, entries: Vec<QueueEntry>, failure: &Failure) {
+    fn refuse(&self, log: &mut LogEnd, entries: Vec<QueueEntry>, failure: &Failure) {
         tracing::error!(reason = failure.because(), "the log cannot be written");
         if let Failure::Closed(because) | Failure::Unknown(because) = failure {
             self.shared.queue.close(&format!("the log failed: {because}"));
+            self.shared.tails.lock().close(&TailEnding::Closed(format!("the log failed: {because}")));
             self.answer(log, self.applying.fail(), &Failure::Unknown(because.clone()));
         }
         self.answer(log, entries, failure);
     }
 
-    fn answer(&self, log: &mut Log, entries: Vec<QueueEntry>, failure: &Failure) {
+    fn answer(&self, log: &mut LogEnd, entries: Vec<QueueEntry>, failure: &Failure) {
         for entry in entries {
             match entry {
                 QueueEntry::Write(_, mut write) => {
@@ -262,9 +247,9 @@ impl Committer {
 }
 
 impl Failure {
-    fn of_append(error: Error, has_failed: bool) -> Self {
+    fn of_append(FailedAppend { error, has_log_failed }: FailedAppend) -> Self {
         match error.kind() {
-            _ if !has_failed => Self::NoSpace(error),
+            _ if !has_log_failed => Self::NoSpace(error),
             ErrorKind::Closed => Self::Closed(describe(&error)),
             _ => Self::Unknown(describe(&error)),
         }
@@ -323,8 +308,8 @@ fn to_frame(seq: SequenceNumber, frame: &QueuedFrame) -> Frame<'_> {
 
 fn needs_sync(entry: &QueueEntry) -> bool {
     match entry {
-        QueueEntry::Write(_, write) => write.durability == Durability::Disk,
-        QueueEntry::Delete(_, delete) => delete.durability == Durability::Disk,
+        QueueEntry::Write(_, write) => write.durability >= Durability::Disk,
+        QueueEntry::Delete(_, delete) => delete.durability >= Durability::Disk,
         // A thread created a database and waits for it; other changes are as durable as the write
         // that needs them.
         QueueEntry::Change(_, waiting) => waiting.is_some(),

@@ -7,31 +7,24 @@
 //! two loses and doubles nothing: files that no manifest names are removed on open, be they outputs
 //! that came too early or inputs that are still there.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use hashbrown::{HashMap, HashSet};
-use ulid::Ulid;
 
-use super::{packs::PackSizes, retired::Retired, shared::Shared, small_merges::SmallMerges, stats::Counters};
+use super::{shared::Shared, small_merges::SmallMerges, stats::Counters};
 use crate::{
     Error, ErrorKind, Result,
     catalog::{ManifestEdit, TableEdit},
     compaction::{
         Keep, MAX_BATCH_BYTES, MergeJob, MergeOutput, MergeSource, MergeTask, SLICE_ROWS, Settings, batches,
-        moves_alone, output, plan, purge, run,
+        moves_alone, output, purge, run,
     },
     crash::crash_point,
     datafile::{PackWriter, ParquetOptions},
     memory::{Pressure, merge_columns, merge_share, merged_file_bytes},
     model::{DataFile, PartitionDay, TableSchema, data_file_path},
     registry::Table,
-    sync::{self, Condvar, Mutex},
+    sync,
 };
 
 /// How long the thread leaves a failed round alone.
@@ -69,55 +62,6 @@ pub struct CompactionReport {
     pub removed_files: u64,
 }
 
-/// What compaction keeps between rounds.
-#[derive(Debug, Default)]
-pub(super) struct Compactor {
-    /// Held for a round, so that there is one at a time.
-    pub(super) running: Mutex<()>,
-    pub(super) retired: Retired,
-    /// Inputs of merges that met damage: it is said once, not in every round.
-    damaged: Mutex<HashSet<String>>,
-    pub(super) packs: PackSizes,
-    cancelled: AtomicBool,
-    state: Mutex<CompactionSignalState>,
-    changed: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct CompactionSignalState {
-    wanted: bool,
-    stop: bool,
-}
-
-impl Compactor {
-    /// Has the thread look at the tables again.
-    pub(super) fn wake(&self) {
-        self.state.lock().wanted = true;
-        self.changed.notify_all();
-    }
-
-    /// Fails once the engine stops: from then on nothing may be changed in the data directory.
-    pub(super) fn check_running(&self) -> Result<()> {
-        if self.cancelled.load(Ordering::Acquire) {
-            return Err(Error::Closed { reason: "the engine is closed".into() });
-        }
-        Ok(())
-    }
-
-    /// Waits until there may be something to do, at most for `time`; false once stopped.
-    fn wait(&self, time: Option<Duration>) -> bool {
-        let mut state = self.state.lock();
-        if !state.stop && !state.wanted {
-            match time {
-                Some(time) => drop(self.changed.wait_for(&mut state, time)),
-                None => self.changed.wait(&mut state),
-            }
-        }
-        state.wanted = false;
-        !state.stop
-    }
-}
-
 /// One round under way.
 #[derive(Debug, Default)]
 pub(super) struct Round {
@@ -148,37 +92,37 @@ impl Round {
 impl Shared {
     /// Does all that there is to do now.
     pub(super) fn compact(&self) -> Result<CompactionReport> {
-        self.compactor.damaged.lock().clear();
+        self.compactor.try_all();
         self.compaction_round().into_report()
     }
 
     /// Ends the thread, and waits for the end of what runs.
     pub(super) fn stop_compaction(&self) {
-        self.compactor.cancelled.store(true, Ordering::Release);
-        self.compactor.state.lock().stop = true;
-        self.compactor.changed.notify_all();
-        drop(self.compactor.running.lock());
+        self.compactor.stop();
         // A retention may be on its way as well.
         drop(self.manifest.lock());
     }
 
     fn compaction_round(&self) -> Round {
-        let _running = self.compactor.running.lock();
         let mut round = Round::default();
-        if let Err(closed) = self.compactor.check_running() {
-            round.note_failure(Err(closed));
-            return round;
-        }
+        let _turn = match self.compactor.turn() {
+            Ok(turn) => turn,
+            Err(closed) => {
+                round.note_failure(Err(closed));
+                return round;
+            }
+        };
         let expired = self.drop_expired(&mut round);
         round.note_failure(expired);
         // Small files of many tables are merged together: what comes of that may be enough for
         // another merge.
         loop {
             let mut small = SmallMerges::new(self);
-            for database in self.registry.databases() {
+            for database in self.schema.registry().databases() {
                 for table in database.tables() {
                     // Asked anew for each table: the merges before it took their time.
                     let from_ns = table.retention.or(&database.retention).oldest_ns(self.clock.now_ns());
+                    let from_ns = from_ns.filter(|_| !self.options.retention_waits_for_push);
                     let compacted = self.compact_table(&table, Keep { from_ns }, &mut small, &mut round);
                     round.note_failure(compacted);
                 }
@@ -189,14 +133,14 @@ impl Shared {
             }
         }
         self.move_packed(&mut round);
-        self.trim_history(&mut self.manifest.lock());
+        self.trim_history(&self.manifest.lock());
         let now_ns = self.clock.now_ns();
         round.report.removed_files += self.remove_retired(now_ns);
         crash_point("compaction::removed");
         let kept_ns = now_ns.saturating_sub(self.history_from_ns(now_ns)).saturating_add(self.grace_ns());
         let snapshots = self.past.snapshots();
         let has_name = |path: &str| snapshots.values().any(|held| held.files.as_ref().is_some_and(|all| all.has(path)));
-        round.note_due(self.compactor.retired.next_due_ns(now_ns, kept_ns, has_name));
+        round.note_due(self.retired.next_due_ns(now_ns, kept_ns, has_name));
         round.note_due(self.history_due_ns(now_ns));
         round
     }
@@ -218,14 +162,13 @@ impl Shared {
         };
         while !table.is_dropped() {
             let files = table.stored().files.clone();
-            let planned = plan(&table.schema(), &files, self.clock.now_ns(), &settings);
+            let planned = self.plan_between_cuts(&table.schema(), &files, &settings);
             let mut tasks = planned.tasks;
             let is_purge = tasks.is_empty();
             if is_purge {
                 tasks = purge(&table.schema(), &files, &table.stored().flushed_tombstones());
             }
-            let damaged = self.compactor.damaged.lock().clone();
-            tasks.retain(|task| !task.files.iter().any(|file| damaged.contains(&file.path)));
+            tasks.retain(|task| !task.files.iter().any(|file| self.compactor.is_left_alone(file)));
             if tasks.is_empty() {
                 round.note_due(planned.next_due_ns);
                 return self.forget_tombstones(table);
@@ -245,7 +188,7 @@ impl Shared {
     }
 
     /// Returns the size of files that merges of a table aim at.
-    fn merged_file_bytes(&self, schema: &TableSchema) -> u64 {
+    pub(super) fn merged_file_bytes(&self, schema: &TableSchema) -> u64 {
         merged_file_bytes(self.memory.limit(), schema.arrow().fields().len(), self.options.compaction_file_bytes)
     }
 
@@ -262,7 +205,7 @@ impl Shared {
     }
 
     /// Does tasks and commits them together.
-    fn merge(&self, table: &Arc<Table>, tasks: Vec<MergeTask>, keep: Keep, round: &mut Round) -> Result<()> {
+    pub(super) fn merge(&self, table: &Arc<Table>, tasks: Vec<MergeTask>, keep: Keep, round: &mut Round) -> Result<()> {
         let mut merged: Vec<Merged> = Vec::new();
         for task in tasks {
             match self.run_undamaged(table, task, keep, None, round) {
@@ -297,16 +240,11 @@ impl Shared {
         if error.kind() != ErrorKind::Corrupt {
             return Err(error);
         }
-        self.compactor.damaged.lock().extend(files.iter().map(|file| file.path.clone()));
+        self.compactor.leave_alone(files.iter().map(Arc::as_ref));
         Counters::add(&self.counters.compaction_failures, 1);
         tracing::error!(%error, "a data file cannot be merged and stays as it is");
         round.note_failure(Err(error));
         Ok(())
-    }
-
-    /// Returns whether a file is damaged, as far as is known.
-    pub(super) fn is_damaged(&self, file: &DataFile) -> bool {
-        self.compactor.damaged.lock().contains(&file.path)
     }
 
     /// Commits merges whose outputs are durable; returns how many of them were still right.
@@ -341,7 +279,7 @@ impl Shared {
             target_bytes: self.merged_file_bytes(&schema),
             options: &ParquetOptions::compaction().within(self.memory.limit(), schema.arrow().fields().len()),
             pack,
-            cancelled: &self.compactor.cancelled,
+            cancelled: self.compactor.cancelled(),
         };
         let mut paths = Vec::new();
         let path = || {
@@ -355,18 +293,11 @@ impl Shared {
         let _memory = self.memory.reserve(job.memory_bytes());
         self.folders.check()?;
         let made = run(&job, path).inspect_err(|error| {
-            self.note_unsynced(error);
-            paths.iter().for_each(|path| self.compactor.retired.leave(path));
+            self.folders.note_unsynced(error);
+            paths.iter().for_each(|path| self.leftovers.leave(path));
         })?;
         let deleted_seq = tombstones.last().map_or(0, |tombstone| tombstone.seq.0);
         Ok(made.into_iter().map(|file| Arc::new(DataFile { deleted_seq, ..file })).collect())
-    }
-
-    /// Returns the name of a new file that is as old as the newest of its rows, so that a partition
-    /// that is merged still counts as quiet.
-    pub(super) fn id_written(&self, written_ns: Option<i64>) -> Ulid {
-        let written_ms = u64::try_from(written_ns.unwrap_or(0) / 1_000_000).unwrap_or(0);
-        Ulid::from_parts(written_ms, self.random())
     }
 
     fn count(&self, Merged { table, task, made, is_moved }: &Merged, report: &mut CompactionReport) {
@@ -411,11 +342,11 @@ impl Shared {
         let (right, wrong): (Vec<Merged>, Vec<Merged>) = merged.into_iter().partition(is_right);
         if !right.is_empty() {
             let tables = right.chunk_by(|a, b| Arc::ptr_eq(&a.table, &b.table)).map(table_edit).collect();
-            if let Err(error) = self.commit(&mut manifest, ManifestEdit { tables, ..ManifestEdit::default() }) {
+            if let Err(error) = manifest.commit(ManifestEdit { tables, ..ManifestEdit::default() }) {
                 // If the change may be durable, the next open needs the files.
                 if !manifest.is_closed() {
                     let made = right.iter().chain(&wrong).flat_map(|done| &done.made);
-                    self.compactor.retired.leave_files(made.map(Arc::as_ref));
+                    self.leftovers.leave_files(made.map(Arc::as_ref));
                 }
                 return Err(error);
             }
@@ -428,12 +359,12 @@ impl Shared {
                 }
                 // Before the manifest is unlocked: the thread that finds them in neither, as the
                 // close of the engine would, takes their pack for one that nothing reads.
-                self.compactor.retired.add(gone, self.clock.now_ns());
+                self.retired.add(gone, self.clock.now_ns());
             }
             crash_point("compaction::swapped");
         }
         drop(manifest);
-        self.move_retired();
+        self.retired.move_out();
         wrong.iter().for_each(|done| self.discard_files(&done.made));
         Ok(right)
     }
@@ -442,7 +373,7 @@ impl Shared {
     /// packs.
     pub(super) fn discard_files(&self, files: &[Arc<DataFile>]) {
         let (in_packs, files): (Vec<_>, Vec<_>) = files.iter().partition(|file| file.packed().is_some());
-        self.compactor.retired.leave_files(files.into_iter().map(Arc::as_ref));
+        self.leftovers.leave_files(files.into_iter().map(Arc::as_ref));
         self.leave_empty_packs(in_packs.into_iter().map(|file| file.path.as_str()));
     }
 }
@@ -545,6 +476,6 @@ mod tests {
         let merged = |task| Merged { table: Arc::clone(&table), task, made: Vec::new(), is_moved: false };
         let merged = moves(&files, |_| true).into_iter().map(merged).collect();
         assert_eq!(shared.commit_merges(merged).unwrap().len(), 1);
-        assert_eq!((table.stored().files.len(), shared.compactor.retired.totals().0), (0, 1));
+        assert_eq!((table.stored().files.len(), shared.retired.totals().0), (0, 1));
     }
 }

@@ -50,7 +50,9 @@ impl Engine {
             Ok(()) | Err(Error::DatabaseExists { .. }) => {}
             Err(error) => return Err(error),
         }
-        self.writer()?.create_table(schema)
+        let shared = self.writer()?;
+        shared.create_table(schema)?;
+        shared.settle_change()
     }
 
     /// Makes a table as [`create_table`](Self::create_table) does, and says how strict it is about
@@ -93,25 +95,23 @@ impl Engine {
 
 impl Shared {
     fn create_table(&self, schema: &TableSchema) -> Result<()> {
-        let _schema_lock = self.schema_lock.lock();
-        let database = self.registry.database(&schema.database);
+        let locked = self.schema.lock();
+        let database = locked.registry.database(&schema.database);
         // Dropped meanwhile.
         let missing = || Error::DatabaseNotFound { database: schema.database.to_string() };
         let database = database.ok_or_else(missing)?;
         if database.table(&schema.table).is_some() {
             return Err(Error::TableExists { database: schema.database.to_string(), table: schema.table.to_string() });
         }
-        self.check_limits(0, 1)?;
+        locked.check_limits(0, 1)?;
         let change = schema_change(schema, false, self.clock.now_ns())?;
         let table = Arc::new(Table::new(schema.clone()));
-        let answer = self.queue.push_change(change, Some(Made::Table(database, table)), || {})?;
-        let stopped = |_| Err(Error::unanswered());
-        crate::sync::block_on(answer).unwrap_or_else(stopped)
+        locked.make(change, Made::Table(database, table))
     }
 }
 
 /// Refuses what no write could make.
-fn check(schema: &TableSchema) -> Result<()> {
+pub(super) fn check(schema: &TableSchema) -> Result<()> {
     let TableSchema { database, table, has_primary_key, columns } = schema;
     check_database_name(database).map_err(|reason| invalid_name("database", database, reason))?;
     check_name(table).map_err(|reason| invalid_name("table", table, reason))?;

@@ -75,7 +75,7 @@ impl Engine {
         let shared = self.writer()?;
         let receiver = {
             // No table is registered, nor dropped, between the look at its schema and the queue.
-            let _schema_lock = shared.schema_lock.lock();
+            let _schema = shared.schema.lock();
             let found = self.table(database, table)?;
             let predicate = bind(predicate, &found.schema())?;
             if found.stored().tombstones.len() >= MAX_TOMBSTONES {
@@ -102,7 +102,9 @@ impl Engine {
             receiver
         };
         let stopped = |_| Err(Error::unanswered());
-        crate::sync::block_on(receiver).unwrap_or_else(stopped)
+        let deleted = crate::sync::block_on(receiver).unwrap_or_else(stopped)?;
+        shared.settle_change()?;
+        Ok(deleted)
     }
 
     /// Returns `predicate` as a delete of this table would apply it: with values of the types that
@@ -178,7 +180,7 @@ impl Shared {
             tombstones_removed: done.clone(),
             ..TableEdit::default()
         };
-        self.commit(&mut manifest, ManifestEdit { tables: vec![edit], ..ManifestEdit::default() })?;
+        manifest.commit(ManifestEdit { tables: vec![edit], ..ManifestEdit::default() })?;
         crash_point("compaction::tombstones_forgotten");
         table.stored().tombstones.retain(|tombstone| !done.contains(&tombstone.seq));
         Ok(())

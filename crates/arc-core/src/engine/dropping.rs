@@ -94,9 +94,9 @@ impl Shared {
         let frame = QueuedFrame { kind: FrameKind::Drop, meta, body: Bytes::new(), body_crc };
         let (answer, receiver) = oneshot::channel();
         let database = {
-            let _schema_lock = self.schema_lock.lock();
+            let schema = self.schema.lock();
             let missing = || Error::DatabaseNotFound { database: name.to_owned() };
-            let database = self.registry.database(name).ok_or_else(missing)?;
+            let database = schema.registry.database(name).ok_or_else(missing)?;
             let found = match table {
                 None => None,
                 Some(table) => {
@@ -105,8 +105,8 @@ impl Shared {
                 }
             };
             self.queue.push_drop(frame, answer, || match &found {
-                None => self.registry.drop_database(&database),
-                Some(found) => self.registry.drop_table(&database, found),
+                None => schema.registry.drop_database(&database),
+                Some(found) => schema.registry.drop_table(&database, found),
             })?;
             database
         };
@@ -120,8 +120,8 @@ impl Shared {
             // It is dropped; the next flush tells the manifest.
             tracing::warn!(%error, "cannot flush after a drop");
         }
-        self.move_retired();
-        Ok(())
+        self.retired.move_out();
+        self.settle_change()
     }
 
     /// Lets go of tables that the manifest has no more: their rows in memory, and their files once
@@ -135,9 +135,9 @@ impl Shared {
             self.memory.give(bytes);
             let files = std::mem::take(&mut rows.stored.files);
             Counters::add(&self.counters.dropped_files, files.len() as u64);
-            self.compactor.retired.add(files, now_ns);
+            self.retired.add(files, now_ns);
         }
-        self.registry.forget(dropped);
+        self.schema.registry().forget(dropped);
         crash_point("drop::finished");
         self.compactor.wake();
     }
@@ -248,7 +248,7 @@ mod tests {
             write("d", b"m,h=a v=1 1\nn,h=a v=1 1");
         }
         write("other", b"o v=1 1");
-        let database = engine.writer().unwrap().registry.database("d").unwrap();
+        let database = engine.writer().unwrap().schema.registry().database("d").unwrap();
         let decoding = database.fresh_series();
         let (done, is_done) = std::sync::mpsc::channel();
         let dropping = std::thread::spawn({
@@ -265,7 +265,7 @@ mod tests {
                 done.send(()).unwrap();
             }
         });
-        let answered = is_done.recv_timeout(std::time::Duration::from_secs(20));
+        let answered = is_done.recv_timeout(std::time::Duration::from_secs(150));
         drop(decoding);
         answered.unwrap();
         writing.join().unwrap();

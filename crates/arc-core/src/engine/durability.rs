@@ -33,15 +33,17 @@ impl Engine {
     /// # Errors
     ///
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) for an unknown database;
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for [`Durability::Remote`] without an object store;
     /// [`Busy`](crate::ErrorKind::Busy) if something is being dropped meanwhile;
     /// [`Io`](crate::ErrorKind::Io) if the setting cannot be stored;
     /// [`Closed`](crate::ErrorKind::Closed) once closed.
     pub fn set_database_durability(&self, database: &str, durability: Option<Durability>) -> Result<()> {
         let shared = self.writer()?;
         let found = self.database(database)?;
+        shared.check_durability(durability.unwrap_or_default())?;
         let mut manifest = shared.manifest_with(&found, None)?;
         let edit = DurabilityEdit { database: database.to_owned(), durability };
-        shared.commit(&mut manifest, ManifestEdit { durabilities: vec![edit], ..ManifestEdit::default() })?;
+        manifest.commit(ManifestEdit { durabilities: vec![edit], ..ManifestEdit::default() })?;
         *found.durability.write() = durability;
         Ok(())
     }

@@ -11,24 +11,19 @@ use std::{
     time::Duration,
 };
 
-use ulid::Ulid;
-
 use super::{
-    dropping,
-    idempotency::ReceiptsRound,
-    shared::{Due, Shared},
-    stats::Counters,
+    dropping, flush_signal::Due, idempotency::ReceiptsRound, manifest::LockedManifest, shared::Shared, stats::Counters,
 };
 use crate::{
     Error, ErrorKind, Result, SequenceNumber, Tombstone,
     buffer::{FrozenBuffer, split},
-    catalog::{Manifest, ManifestEdit, TableEdit},
+    catalog::{ManifestEdit, TableEdit},
     crash::crash_point,
     datafile::{DataFileSpec, DataFileWriter, FolderSyncs, Owner, PackWriter, ParquetOptions},
     defects::{Defect, is_on},
     model::{DataFile, TableSchema, data_file_path},
     registry::{Database, Flushable, Table},
-    sync::{self, Mutex, MutexGuard},
+    sync::{self, Mutex},
 };
 
 /// Tables whose files are written at the same time.
@@ -67,11 +62,11 @@ pub(super) struct TableRound {
 impl Shared {
     /// Writes all points that are applied by now to data files.
     pub(super) fn flush(&self) -> Result<FlushReport> {
-        self.flush_with(self.lock_manifest()?)
+        self.flush_with(self.manifest.lock_patiently()?)
     }
 
     /// As [`Self::flush`], with the manifest locked already, however long that took.
-    pub(super) fn flush_with(&self, mut manifest: MutexGuard<'_, Manifest>) -> Result<FlushReport> {
+    pub(super) fn flush_with(&self, mut manifest: LockedManifest<'_>) -> Result<FlushReport> {
         self.flush_signal.reset();
         let result = self.flush_all(&mut manifest);
         drop(manifest);
@@ -83,7 +78,7 @@ impl Shared {
                 if !report.files.is_empty() {
                     self.compactor.wake();
                 }
-                self.compactor.retired.remove_leftovers(self);
+                self.leftovers.remove();
                 tracing::debug!(rows = report.rows, files = report.files.len(), "flushed");
             }
             Err(error) => {
@@ -91,10 +86,10 @@ impl Shared {
                 if error.kind() == ErrorKind::StorageFull {
                     self.give_up_history();
                 }
-                self.fresh.note_failed(counters.buffered_bytes.load(Ordering::Relaxed));
+                self.unflushed.note_failed(counters.buffered_bytes.load(Ordering::Relaxed));
                 // At once where that makes room on a full disk; a store that fails is asked later.
                 if !self.is_remote() {
-                    self.compactor.retired.remove_leftovers(self);
+                    self.leftovers.remove();
                 }
             }
         }
@@ -105,17 +100,17 @@ impl Shared {
     /// Flushes what an earlier flush has frozen and could not write, and then the rest: while
     /// flushes fail, what comes in is not frozen again and again, into buffers that would each
     /// become files of their own.
-    pub(super) fn flush_all(&self, manifest: &mut Manifest) -> Result<FlushReport> {
+    pub(super) fn flush_all(&self, manifest: &mut LockedManifest<'_>) -> Result<FlushReport> {
         // With the manifest locked, which the end of the engine waits for: from then on another one
         // may have the directory.
         if !is_on(Defect::FlushAfterClose) {
             self.compactor.check_running()?;
         }
         let mut report = FlushReport::default();
-        if let Some(seq) = self.frozen.get() {
+        if let Some(seq) = manifest.frozen() {
             report = self.flush_round(manifest, seq)?;
         }
-        let seq = self.freeze()?;
+        let seq = self.freeze(manifest)?;
         let FlushReport { rows, files } = self.flush_round(manifest, seq)?;
         report.rows += rows;
         report.files.extend(files);
@@ -123,28 +118,28 @@ impl Shared {
     }
 
     /// Freezes all buffers; returns the last sequence number in them.
-    fn freeze(&self) -> Result<SequenceNumber> {
+    fn freeze(&self, manifest: &mut LockedManifest<'_>) -> Result<SequenceNumber> {
         let seq = sync::block_on(self.queue.freeze()?)
             .unwrap_or_else(|_| Err(Error::Closed { reason: "the commit thread has ended".into() }))?;
-        self.frozen.set(Some(seq));
+        manifest.set_frozen(Some(seq));
         crash_point("flush::frozen");
         Ok(seq)
     }
 
     /// Flushes what is frozen up to `seq`.
-    fn flush_round(&self, manifest: &mut Manifest, seq: SequenceNumber) -> Result<FlushReport> {
+    pub(super) fn flush_round(&self, manifest: &mut LockedManifest<'_>, seq: SequenceNumber) -> Result<FlushReport> {
         if let Some(reason) = manifest.closed() {
             return Err(Error::Closed { reason: reason.to_owned() });
         }
-        let Flushable { databases, tables, dropped } = self.registry.flushable(seq);
+        let Flushable { databases, tables, dropped } = self.schema.registry().flushable(seq);
         let mut tables = tables_to_flush(tables, seq);
         if seq == manifest.state().flushed && databases.is_empty() && tables.is_empty() && dropped.is_empty() {
-            self.frozen.set(None);
-            self.unlogged.note_flushed();
+            manifest.set_frozen(None);
+            self.unflushed.note_flushed();
             return Ok(FlushReport::default());
         }
         if let Err(error) = self.write_all_files(&mut tables) {
-            self.note_unsynced(&error);
+            self.folders.note_unsynced(&error);
             self.discard(&tables);
             return Err(error);
         }
@@ -159,15 +154,15 @@ impl Shared {
         });
         let mut edit = edit(seq, &databases, &tables, &receipts);
         edit.dropped = dropping::edits(manifest.state(), &dropped);
-        if let Err(error) = self.commit(manifest, edit) {
+        if let Err(error) = manifest.commit(edit) {
             // If the change may be durable, the next open needs the files.
             if !manifest.is_closed() {
                 self.discard(&tables);
             }
             return Err(error);
         }
-        self.frozen.set(None);
-        self.unlogged.note_flushed();
+        manifest.set_frozen(None);
+        self.unflushed.note_flushed();
         self.keys.committed(&receipts);
         crash_point("flush::committed");
         databases.iter().for_each(|database| database.in_manifest.store(true, Ordering::Release));
@@ -184,31 +179,21 @@ impl Shared {
             self.compactor.wake();
         }
         self.trim_history(manifest);
-        self.release_log(seq);
+        #[cfg(feature = "object-store")]
+        self.release_remote(seq);
+        self.log.release(seq);
+        self.unflushed.note_released();
         crash_point("flush::released");
         Ok(report)
     }
 
-    pub(super) fn release_log(&self, seq: SequenceNumber) {
-        let mut wal = self.wal.lock();
-        if let Err(error) = wal.release(seq) {
-            // The points are in their files; what the log still holds is passed over by replay and
-            // released next time.
-            tracing::warn!(%error, "cannot release log segments");
-        }
-        self.counters.wal_bytes.store(wal.live_bytes(), Ordering::Relaxed);
-        self.past.note_log_bytes(wal.released_bytes());
-        self.fresh.note_released();
-    }
-
     /// Writes the files of all tables, several at a time: each waits for the disk more than once.
     pub(super) fn write_all_files(&self, tables: &mut [TableRound]) -> Result<()> {
-        self.folders.check()?;
-        let folders = FolderSyncs::new(self.vfs.as_ref(), &self.root, &self.folders);
+        let folders = self.folders.publish()?;
         let pack = PackWriter::new(self.vfs.as_ref(), &self.root, self.new_id());
         self.write_files_of(tables, &folders, self.has_many_small(tables).then_some(&pack))?;
         let path = pack.path().to_owned();
-        if let Some(pack) = pack.finish().inspect_err(|_| self.compactor.retired.leave(&path))? {
+        if let Some(pack) = pack.finish().inspect_err(|_| self.leftovers.leave(&path))? {
             folders.sync_table([pack.as_str()].into_iter())?;
         }
         folders.finish()
@@ -286,6 +271,7 @@ impl Shared {
                     min_seq: frozen.min_seq,
                     max_seq: frozen.max_seq,
                     late: part.late,
+                    hourly: false,
                     tags: &tags,
                 };
                 let options = ParquetOptions::default().within(self.memory.limit(), spec.schema.fields().len());
@@ -296,7 +282,7 @@ impl Shared {
                     }
                     None => writer.write(self.vfs.as_ref(), &self.root, &spec, &part, &options),
                 };
-                let file = written.inspect_err(|_| self.compactor.retired.leave(&spec.path))?;
+                let file = written.inspect_err(|_| self.leftovers.leave(&spec.path))?;
                 round.files.push(Arc::new(file));
             }
         }
@@ -309,7 +295,7 @@ impl Shared {
             if round.schema_changed {
                 round.table.schema_changed.store(true, Ordering::Release);
             }
-            self.compactor.retired.leave_files(round.files.iter().map(Arc::as_ref));
+            self.leftovers.leave_files(round.files.iter().map(Arc::as_ref));
         }
     }
 
@@ -342,15 +328,6 @@ impl Shared {
     /// long, and each flush sends all of it anew.
     fn retry_after(&self, failures: u32) -> Duration {
         if self.is_remote() { RETRY_AFTER * 2_u32.pow(failures.min(5)) } else { RETRY_AFTER }
-    }
-
-    /// Returns the name of a new file with rows that were in none before.
-    pub(super) fn new_id(&self) -> Ulid {
-        Ulid::from_parts(u64::try_from(self.clock.now_ns() / 1_000_000).unwrap_or(0), self.random())
-    }
-
-    pub(super) fn random(&self) -> u128 {
-        (u128::from(self.random.next()) << 64) | u128::from(self.random.next())
     }
 }
 

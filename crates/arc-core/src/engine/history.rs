@@ -11,15 +11,17 @@ use std::{
     path::Path,
     sync::{
         Arc,
-        atomic::{AtomicI64, AtomicU64, Ordering},
+        atomic::{AtomicI64, Ordering},
     },
 };
+
+use ulid::Ulid;
 
 use super::{
     apply::apply_rows,
     frame::{self, DatabaseMeta, DeleteMeta, DropMeta, FrameKind, SchemaMeta, WriteMeta},
+    log::PinnedLog,
     open::{decode_frame, registry_of},
-    pinned::PinnedLog,
     retired::Hold,
     shared::Shared,
     states_at_hand::{MadeFrom, StatesAtHand},
@@ -37,11 +39,10 @@ use crate::{
 /// What the engine knows of older states.
 #[derive(Debug)]
 pub(super) struct Past {
-    pub(super) commits: Arc<ManifestHistory>,
+    commits: Arc<ManifestHistory>,
     snapshots: Mutex<BTreeMap<String, HeldSnapshot>>,
     /// Nothing before this can be asked for, though the setting says so.
     given_up_ns: AtomicI64,
-    log_bytes: AtomicU64,
     at_hand: StatesAtHand,
 }
 
@@ -55,23 +56,13 @@ pub(super) struct HeldSnapshot {
 }
 
 impl Past {
-    pub(super) fn new(manifest: &Manifest, log_bytes: u64) -> Self {
+    pub(super) fn new(manifest: &Manifest) -> Self {
         Self {
             commits: manifest.history(),
             snapshots: Mutex::default(),
             given_up_ns: AtomicI64::new(i64::MIN),
-            log_bytes: AtomicU64::new(log_bytes),
             at_hand: StatesAtHand::default(),
         }
-    }
-
-    pub(super) fn note_log_bytes(&self, bytes: u64) {
-        self.log_bytes.store(bytes, Ordering::Relaxed);
-    }
-
-    /// Returns the bytes of log that are only kept to be read.
-    pub(super) fn log_bytes(&self) -> u64 {
-        self.log_bytes.load(Ordering::Relaxed)
     }
 
     /// Returns all states that have names.
@@ -95,9 +86,9 @@ pub(super) fn from_ns(options: &Options, now_ns: i64) -> i64 {
 
 /// Returns which older states are to be known of a directory that is opened: none without history,
 /// wherever the clock was when they were committed.
-pub(super) fn window(options: &Options, now_ns: i64) -> HistoryWindow {
+pub(super) fn window(options: &Options, now_ns: i64, origin: Ulid) -> HistoryWindow {
     let from_ns = if options.history.is_zero() { i64::MAX } else { from_ns(options, now_ns) };
-    HistoryWindow { now_ns, from_ns }
+    HistoryWindow { now_ns, from_ns, origin }
 }
 
 /// Begins the history of a directory whose manifest does not say when it was committed, for no
@@ -182,7 +173,7 @@ impl Shared {
 
     /// Returns when the oldest state that can be asked for is over.
     pub(super) fn history_due_ns(&self, now_ns: i64) -> Option<i64> {
-        if self.past.log_bytes() == 0 {
+        if self.log.released_bytes() == 0 {
             return None;
         }
         let next = self.past.commits.marks().get(1)?.time_ns;
@@ -191,10 +182,10 @@ impl Shared {
 
     /// Takes over what opening has found of older states.
     pub(super) fn take_found(&self, found: FoundHistory) {
-        self.compactor.retired.add_past(found.files);
+        self.retired.add_past(found.files);
         let manifest = self.manifest.lock();
         for (name, named) in &manifest.state().snapshots {
-            let files = self.past.commits.state_at(named.number).map(|state| self.compactor.retired.hold(&state));
+            let files = self.past.commits.state_at(named.number).map(|state| self.retired.hold(&state));
             let files = files.inspect_err(|error| tracing::warn!(name, %error, "a snapshot cannot be read"));
             let (number, time_ns) = (named.number, named.time_ns);
             self.past.add_snapshot(name, HeldSnapshot { number, time_ns, files: files.ok().map(Arc::new) });
@@ -203,20 +194,13 @@ impl Shared {
 
     /// Forgets the states that are too old by now, and lets go of their part of the log. Their
     /// files go by their age (see `retired`).
-    pub(super) fn trim_history(&self, manifest: &mut Manifest) {
+    pub(super) fn trim_history(&self, manifest: &Manifest) {
         let now_ns = self.clock.now_ns();
         let from_ns = self.history_from_ns(now_ns);
         self.past.at_hand.forget_before(from_ns, now_ns);
         self.past.commits.forget_before(from_ns);
         let kept = kept_log(&self.options, manifest);
-        let mut wal = self.wal.lock();
-        wal.keep(kept);
-        if wal.released_bytes() > 0
-            && let Err(error) = wal.release(manifest.state().flushed)
-        {
-            tracing::debug!(%error, "cannot release log segments");
-        }
-        self.past.note_log_bytes(wal.released_bytes());
+        self.log.keep(kept, manifest.state().flushed);
     }
 
     /// Gives up all older states that have no name: the disk is full.
@@ -252,13 +236,13 @@ impl Shared {
         let missing = || Error::SnapshotNotFound { snapshot: name.to_owned() };
         let held = self.past.snapshots.lock().get(name).cloned().ok_or_else(missing)?;
         let state = self.past.commits.state_at(held.number)?;
-        let files = held.files.unwrap_or_else(|| Arc::new(self.compactor.retired.hold(&state)));
+        let files = held.files.unwrap_or_else(|| Arc::new(self.retired.hold(&state)));
         Ok((held.number, state, files))
     }
 
     fn state_at_time(&self, time_ns: i64) -> Result<Arc<PastState>> {
         let now_ns = self.clock.now_ns();
-        let last_seq = self.wal.lock().last_seq();
+        let last_seq = self.log.last_seq();
         if time_ns >= self.history_from_ns(now_ns)
             && let Some(state) = self.past.at_hand.find(time_ns, last_seq, now_ns)
         {
@@ -287,7 +271,7 @@ impl Shared {
         }
         let (mark, log) = self.mark_at(time_ns, now_ns)?;
         let state = self.past.commits.state_at(mark.number)?;
-        let files = Arc::new(self.compactor.retired.hold(&state));
+        let files = Arc::new(self.retired.hold(&state));
         // Had it been too old by now, its files might be gone, which were not held before.
         if self.past.commits.oldest().is_none_or(|oldest| oldest.number > mark.number) {
             return Err(self.too_old(time_ns, now_ns));
@@ -301,7 +285,7 @@ impl Shared {
         let is_there = time_ns >= self.history_from_ns(now_ns);
         let mark = marks.iter().rfind(|mark| mark.time_ns <= time_ns).filter(|_| is_there);
         let Some(mark) = mark.copied() else { return Err(self.too_old(time_ns, now_ns)) };
-        let log = PinnedLog::new(self, mark.flushed);
+        let log = self.log.pin(mark.flushed);
         if log.first_seq > mark.flushed.next() {
             return Err(self.too_old(time_ns, now_ns));
         }
@@ -314,7 +298,7 @@ impl Shared {
             return no_history(time_ns);
         }
         let asked = show(time_ns);
-        let first_seq = self.wal.lock().first_seq();
+        let first_seq = self.log.first_seq();
         let marks = self.past.commits.marks();
         let oldest = marks.iter().find(|mark| first_seq <= mark.flushed.next()).map(|mark| mark.time_ns);
         let reason = match oldest {

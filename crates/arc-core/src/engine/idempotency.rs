@@ -270,7 +270,13 @@ pub(super) struct KeyClaim {
 impl KeyClaim {
     /// Keeps the receipt of a write whose rows are in the buffers as number `seq`, and answers
     /// those who wait for it.
-    pub(super) fn stored(mut self, seq: SequenceNumber, written: &Written) {
+    pub(super) fn stored(self, seq: SequenceNumber, written: &Written) {
+        self.kept(seq, written).answer(&|| Ok(Written { replayed: true, ..written.clone() }));
+    }
+
+    /// Keeps the receipt of a write whose rows are in the buffers as number `seq`; returns those
+    /// who wait for its answer.
+    pub(super) fn kept(mut self, seq: SequenceNumber, written: &Written) -> KeyWaiters {
         let receipt = IdempotencyRecord {
             key: Arc::clone(&self.key),
             seq,
@@ -280,21 +286,22 @@ impl KeyClaim {
             rejected_points: written.rejected_points,
             durability: written.durability,
         };
-        self.settle(Some(receipt), &|| Ok(Written { replayed: true, ..written.clone() }));
+        self.release(Some(receipt))
     }
 
     /// Gives the key free, for the write had nothing to store: sending it again has the same
     /// outcome.
     pub(super) fn refused(mut self, written: &Written) {
-        self.settle(None, &|| Ok(Written { replayed: true, ..written.clone() }));
+        self.release(None).answer(&|| Ok(Written { replayed: true, ..written.clone() }));
     }
 
     /// Answers those who wait that nothing knows: the engine takes no more writes.
     pub(super) fn unknown(mut self, reason: &str) {
-        self.settle(None, &|| Err(Error::OutcomeUnknown { reason: reason.to_owned() }));
+        self.release(None).answer(&|| Err(Error::OutcomeUnknown { reason: reason.to_owned() }));
     }
 
-    fn settle(&mut self, receipt: Option<IdempotencyRecord>, answer: &dyn Fn() -> Result<Written>) {
+    /// Ends the claim; returns those who wait for its outcome.
+    fn release(&mut self, receipt: Option<IdempotencyRecord>) -> KeyWaiters {
         self.settled = true;
         let mut state = self.keys.state.lock();
         let slot = state.free(&self.database, &self.key);
@@ -302,13 +309,30 @@ impl KeyClaim {
             state.keep(Arc::clone(&self.database), receipt, self.keys.limit);
         }
         drop(state);
-        if let Some(KeySlot::Claimed(claim)) = slot {
-            for waiting in claim.1 {
-                let answer = answer();
-                self.keys.replayed.fetch_add(u64::from(answer.is_ok()), Ordering::Relaxed);
-                // Who has gone needs no answer.
-                let _ = waiting.send(answer);
+        match slot {
+            Some(KeySlot::Claimed(claim)) => KeyWaiters { keys: Some(Arc::clone(&self.keys)), waiting: claim.1 },
+            _ => KeyWaiters::default(),
+        }
+    }
+}
+
+/// Those who wait for the outcome of a write that has their key.
+#[derive(Debug, Default)]
+pub(super) struct KeyWaiters {
+    keys: Option<Arc<IdempotencyKeys>>,
+    waiting: Vec<ReceiptSender>,
+}
+
+impl KeyWaiters {
+    /// Answers them.
+    pub(super) fn answer(self, answer: &dyn Fn() -> Result<Written>) {
+        for waiting in self.waiting {
+            let answer = answer();
+            if let Some(keys) = &self.keys {
+                keys.replayed.fetch_add(u64::from(answer.is_ok()), Ordering::Relaxed);
             }
+            // Who has gone needs no answer.
+            let _ = waiting.send(answer);
         }
     }
 }
@@ -316,7 +340,7 @@ impl KeyClaim {
 impl Drop for KeyClaim {
     fn drop(&mut self) {
         if !self.settled {
-            self.settle(None, &|| {
+            self.release(None).answer(&|| {
                 let reason = "another write with the same idempotency key failed and stored nothing";
                 Err(Error::Busy { reason, retry_after: Duration::from_secs(1) })
             });

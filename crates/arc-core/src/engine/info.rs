@@ -222,10 +222,10 @@ impl Engine {
                 let mut stats = shared.counters.read();
                 stats.queued_writes = shared.queue.writes() as u64;
                 stats.replayed_writes = shared.keys.replayed();
-                let (retired_files, retired_bytes) = shared.compactor.retired.totals();
+                let (retired_files, retired_bytes) = shared.retired.totals();
                 (stats.retired_files, stats.retired_bytes) = (retired_files as u64, retired_bytes);
                 stats.snapshots = shared.past.snapshots().len() as u64;
-                stats.history_log_bytes = shared.past.log_bytes();
+                stats.history_log_bytes = shared.log.released_bytes();
                 (stats, &shared.memory)
             }
             EngineRole::Reader(reader) => (EngineStats::default(), &reader.memory),

@@ -1,14 +1,21 @@
 //! The public handle; wires the parts together, holds no algorithm.
 
+mod adoption;
+mod adoption_fit;
 mod apply;
 mod builder;
 mod check;
 #[cfg(feature = "object-store")]
 mod claim;
+#[cfg(feature = "distributed")]
+mod cluster;
 mod column_types;
 mod commit;
 mod compaction;
+mod compactor;
+mod context;
 mod create_table;
+mod cuts;
 mod delete;
 mod dropping;
 mod durability;
@@ -17,6 +24,8 @@ mod execute;
 #[cfg(feature = "query")]
 mod fitting;
 mod flush;
+mod flush_signal;
+mod folders;
 mod frame;
 #[cfg(any(test, debug_assertions, feature = "check-frames"))]
 mod frame_proof;
@@ -29,19 +38,31 @@ mod info;
 mod insert;
 #[cfg(feature = "query")]
 mod insert_query;
+mod leftovers;
+mod log;
 mod logged;
+mod manifest;
 mod open;
 mod origin;
 mod packs;
 mod pinned;
+mod propose;
 #[cfg(feature = "query")]
 mod queries;
 mod queue;
 mod reader;
+#[cfg_attr(
+    not(feature = "object-store"),
+    expect(dead_code, unused_imports, reason = "only an object store is waited for")
+)]
+mod remote;
 mod restore;
 mod retention;
 mod retired;
 mod role;
+mod schema;
+#[cfg(feature = "object-store")]
+mod served_log;
 mod shared;
 mod small_merges;
 mod snapshots;
@@ -50,11 +71,14 @@ mod stats;
 mod submit;
 #[cfg(feature = "query")]
 mod tables;
+mod tail;
+mod unflushed;
 mod widen;
 mod write;
 
 use std::{path::Path, sync::Arc};
 
+pub use adoption::{AdoptOutcome, AdoptReport};
 pub use builder::EngineBuilder;
 pub use compaction::CompactionReport;
 pub use delete::Deleted;
@@ -63,16 +87,18 @@ pub use execute::{Deletion, Executed};
 pub use flush::FlushReport;
 pub use info::{DatabaseInfo, TableInfo};
 pub use stats::EngineStats;
+pub use tail::Tail;
 
 #[cfg(test)]
 pub(crate) use apply::apply_rows;
 pub(crate) use check::{FrameChecker, GIVEN_UP, SchemaChange};
+pub(crate) use cuts::CutFiles;
 pub(crate) use open::{Lock, lock};
 pub(crate) use origin::Origin;
 
-use self::role::EngineRole;
 #[cfg(feature = "query")]
-use self::shared::Shared;
+use self::context::EngineContext;
+use self::{role::EngineRole, tail::TailEnding};
 #[cfg(feature = "query")]
 use crate::store::OpenStorage;
 use crate::{
@@ -124,7 +150,7 @@ impl Inner {
         }
         let engine = match &self.role {
             EngineRole::Writer(shared) => {
-                let Shared { root, options, memory, storage, .. } = shared.as_ref();
+                let EngineContext { root, options, memory, storage, .. } = shared.context.as_ref();
                 let tables: Arc<dyn QueryTables> = Arc::new(tables::EngineTables::live(shared));
                 let place =
                     DataPlace { dir: root, store: storage.as_ref().map(OpenStorage::reads), is_anothers: false };
@@ -158,10 +184,19 @@ impl Inner {
                 tracing::error!("a thread of the engine has panicked");
             }
         }
+        // After those that still acknowledge.
+        #[cfg(feature = "object-store")]
+        if let EngineRole::Writer(shared) = &self.role {
+            shared.stop_remote();
+        }
+        // After the last write was applied.
+        if let EngineRole::Writer(shared) = &self.role {
+            shared.tails.lock().close(&TailEnding::Closed("the engine is closed".into()));
+        }
         // Only while the directory is this engine's: a second stop comes when nothing is.
         if let Some(_lock) = self.lock.lock().take()
             && let EngineRole::Writer(shared) = &self.role
-            && let Err(error) = shared.seal()
+            && let Err(error) = shared.log.seal()
         {
             tracing::debug!(%error, "the log was not sealed");
         }
@@ -303,7 +338,9 @@ impl Engine {
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for a bad name or one that is
     /// taken.
     pub fn create_database(&self, database: &str) -> Result<()> {
-        self.writer()?.create_database(database)
+        let shared = self.writer()?;
+        shared.schema.create_database(database)?;
+        shared.settle_change()
     }
 
     /// Flushes, stops and gives the data directory free; later calls on any clone fail as closed.

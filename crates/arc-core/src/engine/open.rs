@@ -8,43 +8,53 @@ use std::{
 
 use hashbrown::HashSet;
 
-#[cfg(feature = "object-store")]
-use super::claim::ManifestClaim;
 use super::{
-    apply, commit,
-    compaction::{self, Compactor},
+    apply, commit, compaction,
+    compactor::Compactor,
+    context::EngineContext,
+    cuts::Cuts,
     delete::replay_delete,
     dropping::{replay_drop, replay_forget},
     flush,
+    flush_signal::FlushSignal,
+    folders::EngineFolders,
     frame::{self, DatabaseMeta, FrameKind, KeyMeta, WriteMeta},
     history::{self, Past},
     idempotency::{IdempotencyKeys, fingerprint},
+    leftovers::Leftovers,
+    log::EngineLog,
+    manifest::EngineManifest,
     queue::Queue,
+    remote::{self, RemoteAcks},
     retired::Retired,
+    schema::EngineSchema,
     shared::Shared,
     stats::Counters,
+    tail::Tails,
+    unflushed::Unflushed,
     write::{WriteRequest, decode_logged},
 };
 #[cfg(feature = "object-store")]
-use crate::store::OpenStorage;
+use super::{claim::ManifestClaim, remote::ship::Shipping};
+#[cfg(feature = "object-store")]
+use crate::store::{LogMount, OpenStorage, OwnerLog};
 use crate::{
-    Error, Options, Result,
+    Error, Options, Result, SequenceNumber,
     catalog::{
         FoundHistory, HistoryWindow, IdempotencyRecord, Manifest, ManifestState, check_has_no_store, check_layout,
         check_marker, decode_schema, oldest_leased, open_layout,
     },
     clock::Clock,
     crash::crash_point,
-    datafile::{ClearedOrphans, KnownFolders, SetAside, find_readable, give_back, remove_orphans},
+    datafile::{ClearedOrphans, SetAside, find_readable, remove_orphans},
     ingest::{DecodePool, Encoders, Staged},
     memory::{MemoryBudget, series_cache_share},
     model::{LOCK_FILE, META_DIR, WAL_DIR, WRITER},
     random::RandomSource,
     registry::{Database, Registry, Table},
     store::{FolderLocation, file_name},
-    sync::Mutex,
     vfs::Vfs,
-    wal::{Acknowledged, ReplayedFrame, Wal, WalOptions},
+    wal::{LogIdentity, ReplayedFrame, Wal, WalOptions},
 };
 
 /// What came through the builder.
@@ -57,16 +67,59 @@ pub(super) struct Parts {
     pub(super) random: Arc<dyn RandomSource>,
     #[cfg(feature = "object-store")]
     pub(super) storage: Option<OpenStorage>,
+    /// Who is asked for the log, if that is on another machine. For readers.
+    #[cfg(feature = "object-store")]
+    pub(super) owner: Option<Arc<dyn OwnerLog>>,
 }
 
 impl Parts {
+    /// Refuses options that an engine that writes cannot have.
+    fn check(&self) -> Result<()> {
+        #[cfg(feature = "object-store")]
+        if self.owner.is_some() {
+            let reason = "it is for an engine that only reads; one that writes has a log of its own".into();
+            return Err(Error::InvalidOption { option: "owner_log", reason });
+        }
+        check_options(&self.options)?;
+        remote::check_durability(self.options.durability, self.has_store())
+    }
+
     /// Returns the file system with data files and manifest where they are.
     pub(super) fn mounted(&self) -> Arc<dyn Vfs> {
         #[cfg(feature = "object-store")]
         if let Some(storage) = &self.storage {
-            return storage.mount(Arc::clone(&self.vfs), &self.root);
+            let mounted = storage.mount(Arc::clone(&self.vfs), &self.root);
+            return match &self.owner {
+                Some(log) => Arc::new(LogMount::new(mounted, &self.root, Arc::clone(log))),
+                None => mounted,
+            };
         }
         Arc::clone(&self.vfs)
+    }
+
+    /// Makes of it what the engine lends to its owners; `vfs` is the mounted one.
+    fn into_context(self, vfs: Arc<dyn Vfs>) -> EngineContext {
+        let options = self.options.within_budget();
+        EngineContext {
+            memory: Arc::new(MemoryBudget::new(options.memory_bytes, options.max_resident_bytes)),
+            next_receive_ns: self.clock.now_ns().into(),
+            root: self.root,
+            options,
+            vfs,
+            #[cfg(feature = "object-store")]
+            storage: self.storage,
+            clock: self.clock,
+            random: self.random,
+            counters: Counters::default(),
+        }
+    }
+
+    /// Returns whether data files and manifest are in an object store.
+    fn has_store(&self) -> bool {
+        #[cfg(feature = "object-store")]
+        return self.storage.is_some();
+        #[cfg(not(feature = "object-store"))]
+        false
     }
 
     /// Opens the manifest where it is. Nothing else can write to it then.
@@ -92,10 +145,9 @@ pub(crate) type Lock = Box<dyn std::any::Any + Send + Sync>;
 
 /// An engine that is ready but for its threads.
 pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
-    check_options(&parts.options)?;
+    parts.check()?;
     let vfs = parts.mounted();
-    let Parts { root, options, clock, random, .. } = &parts;
-    let options = options.clone().within_budget();
+    let (root, clock) = (parts.root.as_path(), parts.clock.as_ref());
     // Before the lock file is made, so that a folder of another thread stays as it is.
     check_layout(vfs.as_ref(), root)?;
     vfs.create_dir_all(root).map_err(|e| Error::io("create folder", root, e))?;
@@ -103,73 +155,101 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
     open_layout(vfs.as_ref(), root)?;
     let log_is_marked = check_marker(vfs.as_ref(), root)?;
     let now_ns = clock.now_ns();
-    let window = history::window(&options, now_ns);
+    let window = history::window(&parts.options, now_ns, new_name(parts.random.as_ref(), now_ns));
     let (mut manifest, found) = parts.open_manifest(vfs.as_ref(), window)?;
-    history::begin(&mut manifest, &options, now_ns)?;
-    let kept = history::kept_log(&options, &manifest);
+    let context = Arc::new(parts.into_context(vfs));
+    let EngineContext { options, memory, .. } = context.as_ref();
+    history::begin(&mut manifest, options, now_ns)?;
     let mut registry = registry_of(manifest.state());
-    let memory = Arc::new(MemoryBudget::new(options.memory_bytes, options.max_resident_bytes));
-    registry.bound_series_caches(series_cache_share(options.memory_bytes), &memory);
-    let registry = Arc::new(registry);
-    let counters = Counters::default();
+    registry.bound_series_caches(series_cache_share(options.memory_bytes), memory);
     let keys = IdempotencyKeys::new(options.idempotency_keys, options.idempotency_window, manifest.state());
-    let flushed = manifest.state().flushed;
-    let wal_dir = root.join(WAL_DIR);
-    let wal_options = WalOptions { segment_bytes: options.wal_segment_bytes, random: Arc::clone(random), kept };
-    let mut visit = |frame: ReplayedFrame<'_>| {
-        let damaged = |reason| Error::corrupt(&wal_dir, 0, format!("frame {}: {reason}", frame.seq));
-        replay(&registry, &counters, &keys, &frame).map_err(damaged)
-    };
-    let wal = Wal::open(Arc::clone(&vfs), &wal_dir, wal_options, flushed, &mut visit)?;
+    let OpenedLog {
+        wal,
+        stored,
+        #[cfg(feature = "object-store")]
+        shipping,
+    } = open_log(&context, &manifest, &registry, &keys)?;
     // After the log: one that lacks what the manifest does not have refuses to be opened, and then
     // nothing is removed.
-    let (compactor, folders) = (Compactor::default(), KnownFolders::default());
-    clear_orphans((vfs.as_ref(), root, &folders), &manifest, &found, (&compactor.retired, clock.now_ns()))?;
+    let queue = Arc::new(Queue::new());
+    let folders = Arc::new(EngineFolders::new(Arc::clone(&context), Arc::clone(&queue)));
+    let retired = Arc::new(Retired::new(Arc::clone(&context), Arc::clone(&folders)));
+    clear_orphans(&context, &manifest, &found, (&folders, &retired))?;
     crash_point("open::orphans_removed");
-    counters.wal_bytes.store(wal.live_bytes(), std::sync::atomic::Ordering::Relaxed);
-    let past = Past::new(&manifest, wal.released_bytes());
+    let identity = LogIdentity { directory: manifest.state().directory.clone(), opening: manifest.number() };
     let shared = Shared {
-        queue: Queue::new(),
+        schema: EngineSchema::new(Arc::clone(&context), Arc::clone(&queue), registry),
+        past: Past::new(&manifest),
+        cuts: Cuts::of(manifest.state()),
+        manifest: EngineManifest::new(Arc::clone(&context), Arc::clone(&queue), Arc::clone(&retired), manifest),
+        queue,
+        tails: Tails::default(),
         decode_pool: DecodePool::new(),
         encoders: Encoders::default(),
         keys: Arc::new(keys),
-        memory,
-        acknowledged: Acknowledged::open(&vfs, &wal_dir, wal.last_seq()),
-        wal: Mutex::new(wal),
-        manifest: Mutex::new(manifest),
-        frozen: Default::default(),
-        fresh: Default::default(),
-        unlogged: Default::default(),
-        folders,
-        log_is_marked: log_is_marked.into(),
-        schema_lock: Mutex::new(()),
-        flush_signal: Default::default(),
-        compactor,
-        past,
-        next_receive_ns: clock.now_ns().into(),
-        options,
-        vfs,
+        log: EngineLog::new(Arc::clone(&context), wal, log_is_marked, identity),
+        unflushed: Unflushed::default(),
+        leftovers: Leftovers::new(Arc::clone(&folders)),
+        remote: RemoteAcks::new(stored),
         #[cfg(feature = "object-store")]
-        storage: parts.storage,
-        root: parts.root,
-        clock: parts.clock,
-        random: parts.random,
-        registry,
-        counters,
+        shipping,
+        folders,
+        retired,
+        flush_signal: FlushSignal::default(),
+        compactor: Compactor::default(),
+        context,
     };
     shared.take_found(found);
     note_replayed(&shared);
     Ok((Arc::new(shared), lock))
 }
 
+/// The log as an opening has found it.
+struct OpenedLog {
+    wal: Wal,
+    /// The last frame that the object store has, in its log or in data files.
+    stored: SequenceNumber,
+    #[cfg(feature = "object-store")]
+    shipping: Option<Shipping>,
+}
+
+/// Opens the log, with what it has applied as the live path did; what only an object store has of it
+/// is taken from there.
+fn open_log(
+    context: &EngineContext,
+    manifest: &Manifest,
+    registry: &Registry,
+    keys: &IdempotencyKeys,
+) -> Result<OpenedLog> {
+    let EngineContext { root, options, vfs, random, counters, .. } = context;
+    let dir = root.join(WAL_DIR);
+    let kept = history::kept_log(options, manifest);
+    let wal_options = WalOptions { segment_bytes: options.wal_segment_bytes, random: Arc::clone(random), kept };
+    let mut visit = |frame: ReplayedFrame<'_>| {
+        let damaged = |reason| Error::corrupt(&dir, 0, format!("frame {}: {reason}", frame.seq));
+        replay(registry, counters, keys, &frame).map_err(damaged)
+    };
+    let flushed = manifest.state().flushed;
+    let wal = Wal::open(Arc::clone(vfs), &dir, wal_options, flushed, &mut visit)?;
+    #[cfg(feature = "object-store")]
+    if let Some(storage) = &context.storage {
+        let mut wal = wal;
+        let (log, stored) = remote::replay::open(storage, manifest, &mut wal, &mut visit)?;
+        return Ok(OpenedLog { wal, stored, shipping: Some(Shipping::new(log)) });
+    }
+    Ok(OpenedLog {
+        wal,
+        stored: flushed,
+        #[cfg(feature = "object-store")]
+        shipping: None,
+    })
+}
+
 /// Counts the rows of the log, which are in memory already, whatever the limit.
 fn note_replayed(shared: &Shared) {
     let replayed_bytes = shared.counters.buffered_bytes.load(std::sync::atomic::Ordering::Relaxed);
     shared.memory.take(replayed_bytes);
-    shared.fresh.note_applied(replayed_bytes);
-    if shared.wal.lock().has_segments() {
-        shared.mark_log();
-    }
+    shared.unflushed.note_applied(replayed_bytes);
     let replayed = shared.counters.read();
     if replayed.replayed_frames > 0 {
         tracing::info!(frames = replayed.replayed_frames, points = replayed.replayed_points, "replayed the log");
@@ -182,11 +262,12 @@ fn note_replayed(shared: &Shared) {
 /// another process may read: these go like those that are replaced while the directory is open. Puts
 /// files where they belong that a crash has left elsewhere.
 fn clear_orphans(
-    (vfs, root, folders): (&dyn Vfs, &Path, &KnownFolders),
+    context: &EngineContext,
     manifest: &Manifest,
     found: &FoundHistory,
-    (retired, now_ns): (&Retired, i64),
+    (folders, retired): (&EngineFolders, &Retired),
 ) -> Result<()> {
+    let (vfs, root, now_ns) = (context.vfs.as_ref(), context.root.as_path(), context.clock.now_ns());
     retired.note_commit(manifest.number());
     let set_aside = |paths: &[PathBuf]| {
         let mut lost = SetAside::new(vfs, root);
@@ -206,9 +287,10 @@ fn clear_orphans(
         tracing::info!(file = orphan, "removed a file that no manifest names");
     }
     drop(kept);
-    give_back(vfs, root, folders, away.iter().map(String::as_str));
+    folders.give_back(away.iter().map(String::as_str));
     retired.add_paths(readable, now_ns);
-    retired.move_out(vfs, root, folders, stray);
+    retired.add_stray(stray);
+    retired.move_out();
     Ok(())
 }
 
@@ -220,7 +302,15 @@ pub(super) fn start(shared: &Arc<Shared>) -> Result<Vec<crate::sync::thread::Joi
     if shared.options.compaction {
         threads.push(compaction::spawn(shared).map_err(failed)?);
     }
+    #[cfg(feature = "object-store")]
+    shared.start_remote()?;
     Ok(threads)
+}
+
+/// Returns a name that no other directory has.
+fn new_name(random: &dyn RandomSource, now_ns: i64) -> ulid::Ulid {
+    let bits = (u128::from(random.next()) << 64) | u128::from(random.next());
+    ulid::Ulid::from_parts(u64::try_from(now_ns / 1_000_000).unwrap_or(0), bits)
 }
 
 fn check_options(options: &Options) -> Result<()> {

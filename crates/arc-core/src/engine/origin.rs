@@ -9,7 +9,9 @@ use std::{
     sync::Arc,
 };
 
-use super::{Engine, EngineRole, history::came_after, pinned::PinnedLog, shared::Shared};
+use super::{Engine, EngineRole, history::came_after, log::PinnedLog, shared::Shared};
+#[cfg(feature = "object-store")]
+use crate::store::OpenStorage;
 use crate::{
     Error, Result, SequenceNumber,
     catalog::ManifestState,
@@ -32,6 +34,9 @@ pub(crate) struct Origin<'a> {
     /// No frame that came after this belongs to it.
     pub(crate) until_ns: Option<i64>,
     pub(crate) random: Arc<dyn RandomSource>,
+    /// Where its data files are, if not in the directory.
+    #[cfg(feature = "object-store")]
+    pub(crate) storage: Option<OpenStorage>,
     _files: Arc<dyn Debug + Send + Sync>,
     _log: Option<PinnedLog<'a>>,
 }
@@ -54,6 +59,8 @@ impl<'a> Origin<'a> {
             through,
             until_ns: None,
             random: Arc::clone(random),
+            #[cfg(feature = "object-store")]
+            storage: None,
             _files: files,
             _log: None,
         }
@@ -67,6 +74,12 @@ impl<'a> Origin<'a> {
     /// Adds the frames of a log, which stay as long as this is held.
     fn with_log(self, log: PinnedLog<'a>, until_ns: Option<i64>) -> Self {
         Self { through: log.last_seq, until_ns, _log: Some(log), ..self }
+    }
+
+    /// Says in which store the data files are, if they are in one.
+    #[cfg(feature = "object-store")]
+    pub(in crate::engine) fn in_store(self, storage: Option<&OpenStorage>) -> Self {
+        Self { storage: storage.cloned(), ..self }
     }
 
     /// Hands each frame after the state to `visit`, in order; returns false if one is not there any
@@ -93,8 +106,8 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// [`Error::OtherStore`] of an engine with an object store; [`Error::OutsideHistory`],
-    /// [`Error::SnapshotNotFound`]; [`Error::Closed`], [`Error::Corrupt`] and [`Error::Io`].
+    /// [`Error::OutsideHistory`], [`Error::SnapshotNotFound`]; [`Error::Closed`], [`Error::Corrupt`] and
+    /// [`Error::Io`].
     pub(crate) fn origin(&self, moment: Option<&PastMoment>) -> Result<Origin<'_>> {
         self.check_open()?;
         match &self.inner.role {
@@ -106,8 +119,13 @@ impl Engine {
 
 impl Shared {
     fn origin(&self, moment: Option<&PastMoment>) -> Result<Origin<'_>> {
+        let origin = self.origin_at(moment);
         #[cfg(feature = "object-store")]
-        check_is_in_folder(self.storage.is_some(), &self.root)?;
+        let origin = origin.map(|origin| origin.in_store(self.storage.as_ref()));
+        origin
+    }
+
+    fn origin_at(&self, moment: Option<&PastMoment>) -> Result<Origin<'_>> {
         let place = (&self.vfs, self.root.as_path(), &self.random);
         match moment {
             None => self.origin_of_now(),
@@ -124,24 +142,14 @@ impl Shared {
     }
 
     fn origin_of_now(&self) -> Result<Origin<'_>> {
-        if self.unlogged.any_in_memory() {
+        if self.unflushed.any_in_memory_only() {
             self.flush()?;
         }
-        let manifest = self.lock_manifest()?;
+        let manifest = self.manifest.lock_patiently()?;
         let state = manifest.state().clone();
-        let files = Arc::new(self.compactor.retired.hold(&state));
-        let log = PinnedLog::new(self, state.flushed);
+        let files = Arc::new(self.retired.hold(&state));
+        let log = self.log.pin(state.flushed);
         let place = (&self.vfs, self.root.as_path(), &self.random);
         Ok(Origin::new(place, manifest.number(), state, files).with_log(log, None))
     }
-}
-
-/// Refuses to branch what is not in a folder.
-#[cfg(feature = "object-store")]
-pub(super) fn check_is_in_folder(has_store: bool, root: &Path) -> Result<()> {
-    if has_store {
-        let reason = "its data files are in an object store; only a directory that has them itself can be branched";
-        return Err(Error::OtherStore { path: root.into(), reason: reason.into() });
-    }
-    Ok(())
 }

@@ -28,6 +28,22 @@ const ROUND_BYTES: u64 = 64 << 20;
 #[derive(Debug, Default)]
 pub(super) struct PackSizes(Mutex<HashMap<String, u64>>);
 
+impl PackSizes {
+    /// Returns those packs, of all that have `live` bytes, of which this is little. The size of a
+    /// pack that is not known yet is asked for.
+    fn sparse(&self, live: BTreeMap<String, u64>, size_of: impl Fn(&str) -> Option<u64>) -> HashSet<String> {
+        let mut sizes = self.0.lock();
+        sizes.retain(|pack, _| live.contains_key(pack));
+        let is_sparse = |(pack, live): &(String, u64)| {
+            let size = sizes.get(pack).copied().or_else(|| size_of(pack));
+            sizes.extend(size.map(|size| (pack.clone(), size)));
+            // One that cannot be opened is for those to name who need what is in it.
+            size.is_some_and(|size| live.saturating_mul(LIVE_SHARE) < size)
+        };
+        live.into_iter().filter(is_sparse).map(|(pack, _)| pack).collect()
+    }
+}
+
 impl Engine {
     /// Gives each data file that lies in a pack a file of its own, so that other programs find all
     /// that was flushed by a glob over `data/`.
@@ -59,8 +75,7 @@ impl Engine {
 
 impl Shared {
     fn unpack(&self) -> Result<CompactionReport> {
-        let _running = self.compactor.running.lock();
-        self.compactor.check_running()?;
+        let _turn = self.compactor.turn()?;
         let mut round = Round::default();
         let moved = self.move_files(|_| true, u64::MAX, false, &mut round);
         round.note_failure(moved.map(drop));
@@ -73,7 +88,7 @@ impl Shared {
     /// Moves what is live in packs of which that is little, and all packed files where nothing is
     /// to be packed.
     pub(super) fn move_packed(&self, round: &mut Round) {
-        if !self.compactor.retired.has_lost_packed() {
+        if !self.retired.has_lost_packed() {
             return;
         }
         let packs = self.options.pack_bytes > 0;
@@ -81,7 +96,7 @@ impl Shared {
         let is_wanted = |file: &DataFile| !packs || sparse.contains(file.stored_path());
         let moved = self.move_files(is_wanted, ROUND_BYTES, packs, round);
         if !matches!(moved, Ok(true)) {
-            self.compactor.retired.forget_packs();
+            self.retired.forget_packs();
         }
         match moved {
             Ok(true) => {}
@@ -93,7 +108,7 @@ impl Shared {
     /// Returns the packs of which little is live.
     fn sparse_packs(&self) -> HashSet<String> {
         let mut live: BTreeMap<String, u64> = BTreeMap::new();
-        for table in self.registry.databases().iter().flat_map(|database| database.tables()) {
+        for table in self.schema.registry().databases().iter().flat_map(|database| database.tables()) {
             let schema = table.schema();
             let said = PackWriter::most_bytes_about(&schema.database, &schema.table);
             for file in &table.stored().files {
@@ -102,16 +117,8 @@ impl Shared {
                 }
             }
         }
-        let mut sizes = self.compactor.packs.0.lock();
-        sizes.retain(|pack, _| live.contains_key(pack));
-        let is_sparse = |(pack, live): &(String, u64)| {
-            let known = sizes.get(pack).copied();
-            let size = known.or_else(|| self.vfs.open_read(&self.root.join(pack)).and_then(|file| file.len()).ok());
-            sizes.extend(size.map(|size| (pack.clone(), size)));
-            // One that cannot be opened is for those to name who need what is in it.
-            size.is_some_and(|size| live.saturating_mul(LIVE_SHARE) < size)
-        };
-        live.into_iter().filter(is_sparse).map(|(pack, _)| pack).collect()
+        let size_of = |pack: &str| self.vfs.open_read(&self.root.join(pack)).and_then(|file| file.len()).ok();
+        self.compactor.packs().sparse(live, size_of)
     }
 
     /// Moves the wanted ones of all packed files, up to about `most_bytes` of them; returns whether
@@ -123,11 +130,12 @@ impl Shared {
         to_pack: bool,
         round: &mut Round,
     ) -> Result<bool> {
-        let is_wanted = |file: &DataFile| file.packed().is_some() && is_wanted(file) && !self.is_damaged(file);
+        let is_wanted =
+            |file: &DataFile| file.packed().is_some() && is_wanted(file) && !self.compactor.is_left_alone(file);
         let mut moving = SmallMerges::new(self);
         let mut left = most_bytes;
         let mut move_all = || {
-            for table in self.registry.databases().iter().flat_map(|database| database.tables()) {
+            for table in self.schema.registry().databases().iter().flat_map(|database| database.tables()) {
                 let files = table.stored().files.clone();
                 for task in moves(&files, is_wanted) {
                     if left == 0 {

@@ -3,8 +3,8 @@
 
 use std::{path::Path, sync::Arc};
 
-use super::{Engine, retired::Hold, shared::Shared};
-use crate::{Result, SequenceNumber, catalog::ManifestState, vfs::Vfs, wal::LogPart};
+use super::{Engine, log::PinnedLog, retired::Hold, shared::Shared};
+use crate::{Result, SequenceNumber, catalog::ManifestState, vfs::Vfs};
 
 /// One version of the manifest. Its data files stay as long as this is held.
 #[derive(Debug)]
@@ -16,35 +16,7 @@ pub(crate) struct Pinned {
 impl Pinned {
     /// Takes the version that `manifest` says now, which the caller keeps from changing meanwhile.
     fn new(shared: &Shared, state: &ManifestState) -> Self {
-        Self { state: state.clone(), _files: shared.compactor.retired.hold(state) }
-    }
-}
-
-/// The log after a version of the manifest. Its segments stay as long as this is held.
-#[derive(Debug)]
-pub(crate) struct PinnedLog<'a> {
-    shared: &'a Shared,
-    pub(crate) parts: Vec<LogPart>,
-    pub(crate) last_seq: SequenceNumber,
-    /// The first frame that can be read back.
-    pub(crate) first_seq: SequenceNumber,
-}
-
-impl<'a> PinnedLog<'a> {
-    /// Takes what is in the log now after `flushed`; the caller keeps the manifest from changing
-    /// meanwhile, or looks whether it is all there.
-    pub(super) fn new(shared: &'a Shared, flushed: SequenceNumber) -> Self {
-        let mut wal = shared.wal.lock();
-        Self { shared, parts: wal.hold(flushed), last_seq: wal.last_seq(), first_seq: wal.first_seq() }
-    }
-}
-
-impl Drop for PinnedLog<'_> {
-    fn drop(&mut self) {
-        if let Err(error) = self.shared.wal.lock().let_go() {
-            // The next flush tries again.
-            tracing::debug!(%error, "cannot release log segments after a backup");
-        }
+        Self { state: state.clone(), _files: shared.retired.hold(state) }
     }
 }
 
@@ -71,9 +43,9 @@ impl Engine {
     ) -> Result<(T, Pinned)> {
         self.check_open()?;
         let shared = self.writer()?;
-        let manifest = shared.lock_manifest()?;
+        let manifest = shared.manifest.lock_patiently()?;
         let pinned = Pinned::new(shared, manifest.state());
-        let logged = shared.wal.lock().last_seq();
+        let logged = shared.log.last_seq();
         Ok((check(&pinned.state, logged)?, pinned))
     }
 
@@ -86,10 +58,10 @@ impl Engine {
     pub(crate) fn pin_with_log(&self) -> Result<(Pinned, PinnedLog<'_>)> {
         self.check_open()?;
         let shared = self.writer()?;
-        if shared.unlogged.any_in_memory() {
+        if shared.unflushed.any_in_memory_only() {
             shared.flush()?;
         }
-        let manifest = shared.lock_manifest()?;
-        Ok((Pinned::new(shared, manifest.state()), PinnedLog::new(shared, manifest.state().flushed)))
+        let manifest = shared.manifest.lock_patiently()?;
+        Ok((Pinned::new(shared, manifest.state()), shared.log.pin(manifest.state().flushed)))
     }
 }

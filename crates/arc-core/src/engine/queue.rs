@@ -91,6 +91,9 @@ impl Made {
     }
 }
 
+/// The answers of a freeze, and of the frame behind it.
+pub(super) type FrozenBefore = (oneshot::Receiver<Result<SequenceNumber>>, oneshot::Receiver<Result<()>>);
+
 /// A delete on its way to its table, and who waits for it.
 #[derive(Debug)]
 pub(super) struct QueuedDelete {
@@ -289,6 +292,21 @@ impl Queue {
         state.entries.push(QueueEntry::Freeze(answer));
         self.call(state);
         Ok(receiver)
+    }
+
+    /// As [`freeze`](Self::freeze), with a frame right behind it that says nothing new: no row that
+    /// comes later has a number that is frozen, logged or not. The second answer is that frame's.
+    pub(super) fn freeze_before(&self, frame: QueuedFrame) -> Result<FrozenBefore> {
+        frame.check()?;
+        let ((frozen, is_frozen), (logged, is_logged)) = (oneshot::channel(), oneshot::channel());
+        let mut state = self.state.lock();
+        if let Some(reason) = &state.closed {
+            return Err(Error::Closed { reason: reason.clone() });
+        }
+        state.entries.push(QueueEntry::Freeze(frozen));
+        state.entries.push(QueueEntry::Change(frame, Some(Maker { answer: logged, made: None })));
+        self.call(state);
+        Ok((is_frozen, is_logged))
     }
 
     /// Has the log sealed, unless there is other work for it.

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use hashbrown::HashSet;
 
-use super::{Engine, flush::TableRound, shared::Shared};
+use super::{Engine, flush::TableRound, manifest::LockedManifest, shared::Shared};
 use crate::{
     Error, Result, SequenceNumber, Tombstone,
-    catalog::{Manifest, ManifestEdit, TableEdit},
+    catalog::{ManifestEdit, TableEdit},
     crash::crash_point,
     model::{DataFile, PastMoment, TableSchema},
     registry::Table,
@@ -72,14 +72,13 @@ impl Shared {
     /// Makes a table what `was` was, whose files the caller keeps.
     fn restore(&self, table: &Arc<Table>, was: &Arc<Table>) -> Result<()> {
         // No merge takes files of it as its inputs meanwhile.
-        let _running = self.compactor.running.lock();
-        self.compactor.check_running()?;
+        let _turn = self.compactor.turn()?;
         check_columns(&table.schema(), &was.schema())?;
         let view = was.view()?;
         let newest = view.files.iter().map(|file| file.max_time).chain(view.buffers.iter().map(|part| part.max_time));
         // Before anything more is written: it may have the primary key of a row that comes back.
         table.rows()?.buffer.note_files(newest.max().unwrap_or(i64::MIN));
-        let mut manifest = self.lock_manifest()?;
+        let mut manifest = self.manifest.lock_patiently()?;
         self.flush_all(&mut manifest)?;
         if table.is_dropped() {
             let schema = table.schema();
@@ -90,7 +89,7 @@ impl Shared {
         }
         let mut rounds = vec![self.rows_in_memory(table, was)?];
         if let Err(error) = self.write_all_files(&mut rounds) {
-            self.note_unsynced(&error);
+            self.folders.note_unsynced(&error);
             self.discard(&rounds);
             return Err(error);
         }
@@ -105,7 +104,7 @@ impl Shared {
         }
         crash_point("restore::committed");
         drop(manifest);
-        self.move_retired();
+        self.retired.move_out();
         self.compactor.wake();
         Ok(())
     }
@@ -125,7 +124,7 @@ impl Shared {
     /// Commits that a table has these files and deletes and no others, and shows it to queries.
     fn commit_restored(
         &self,
-        manifest: &mut Manifest,
+        manifest: &mut LockedManifest<'_>,
         table: &Table,
         files: Vec<Arc<DataFile>>,
         tombstones: &[Arc<Tombstone>],
@@ -148,9 +147,10 @@ impl Shared {
                 ..TableEdit::default()
             }
         };
+        self.cuts.check_restored(&edit.files_added)?;
         let flushed = manifest.state().flushed;
-        self.commit(manifest, ManifestEdit { tables: vec![edit], ..ManifestEdit::default() })?;
-        self.take_back(&wanted);
+        manifest.commit(ManifestEdit { tables: vec![edit], ..ManifestEdit::default() })?;
+        self.retired.take_back(&wanted);
         crash_point("restore::moved_back");
         {
             let mut stored = table.stored();
@@ -159,7 +159,7 @@ impl Shared {
             stored.tombstones = tombstones.iter().cloned().chain(later).collect();
             stored.files = files.clone();
         }
-        self.compactor.retired.add(gone, self.clock.now_ns());
+        self.retired.add(gone, self.clock.now_ns());
         Ok(())
     }
 }

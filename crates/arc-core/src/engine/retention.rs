@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Engine, compaction::Round, shared::Shared, stats::Counters};
+use super::{Engine, compaction::Round, manifest::LockedManifest, shared::Shared, stats::Counters};
 use crate::{
     Error, Result,
     catalog::{Manifest, ManifestEdit, RetentionEdit, TableEdit},
@@ -19,7 +19,6 @@ use crate::{
     crash::crash_point,
     model::DataFile,
     registry::{Database, Table},
-    sync::MutexGuard,
 };
 
 impl Engine {
@@ -64,7 +63,7 @@ impl Engine {
         let found_table = table.map(|table| self.table(database, table)).transpose()?;
         let mut manifest = shared.manifest_with(&found, found_table.as_ref())?;
         let edit = RetentionEdit { database: database.into(), table: table.map(Into::into), retention_ns };
-        shared.commit(&mut manifest, ManifestEdit { retentions: vec![edit], ..ManifestEdit::default() })?;
+        manifest.commit(ManifestEdit { retentions: vec![edit], ..ManifestEdit::default() })?;
         found_table.as_ref().map_or(&found.retention, |table| &table.retention).set_ns(retention_ns);
         drop(manifest);
         shared.compactor.wake();
@@ -104,27 +103,23 @@ impl Engine {
 impl Shared {
     /// Locks the manifest, which has this database and table, for a setting of them. Flushes if it
     /// has them not.
-    pub(super) fn manifest_with(
-        &self,
-        database: &Database,
-        table: Option<&Arc<Table>>,
-    ) -> Result<MutexGuard<'_, Manifest>> {
+    pub(super) fn manifest_with(&self, database: &Database, table: Option<&Arc<Table>>) -> Result<LockedManifest<'_>> {
         let layout = table.map(|table| table.layout());
         let name = layout.as_ref().map(|layout| &*layout.schema.table);
         let is_ready = |manifest: &Manifest| {
             let state = manifest.state();
             // What the manifest knows by these names may be something dropped that it was not told
             // of yet.
-            !self.registry.has_pending_drops()
+            !self.schema.registry().has_pending_drops()
                 && name.map_or(state.databases.contains_key(&*database.name), |table| {
                     state.table(&database.name, table).is_some()
                 })
         };
-        let mut manifest = self.lock_manifest()?;
+        let mut manifest = self.manifest.lock_patiently()?;
         if !is_ready(&manifest) {
             drop(manifest);
             self.flush()?;
-            manifest = self.lock_manifest()?;
+            manifest = self.manifest.lock_patiently()?;
         }
         self.compactor.check_running()?;
         if database.dropped.load(Ordering::Acquire) {
@@ -148,17 +143,23 @@ struct Expired {
 }
 
 impl Shared {
+    /// Returns whether retention may drop a file: where it waits for pushes, once its rows were
+    /// handed over.
+    fn may_expire(&self, file: &DataFile) -> bool {
+        !self.options.retention_waits_for_push || self.cuts.is_handed_over(file)
+    }
+
     /// Drops the data files that are past their table's retention. Called with the compactor's lock
     /// held, so that none of them is an input of a merge.
     pub(super) fn drop_expired(&self, round: &mut Round) -> Result<()> {
         let now_ns = self.clock.now_ns();
         let mut all = Vec::new();
-        for database in self.registry.databases() {
+        for database in self.schema.registry().databases() {
             for table in database.tables() {
                 let retention = table.retention.or(&database.retention);
                 let Some(from_ns) = retention.oldest_ns(now_ns) else { continue };
                 let live = table.stored().files.clone();
-                let files = expired(&live, from_ns);
+                let files = expired(&live, |file| file.max_time < from_ns && self.may_expire(file));
                 let next = live.iter().map(|file| file.max_time).filter(|time| *time >= from_ns).min();
                 // A file goes once its newest time is after `from_ns`.
                 let due = next.and_then(|time| time.checked_add_unsigned(retention.ns()?)?.checked_add(1));
@@ -173,16 +174,16 @@ impl Shared {
         }
         let mut manifest = self.manifest.lock();
         all.retain(|expired| !expired.table.is_dropped());
-        self.commit(&mut manifest, edit(&all))?;
+        manifest.commit(edit(&all))?;
         crash_point("retention::committed");
         for Expired { table, files } in &all {
             table.replace_files(files, &[]);
         }
         let files: Vec<Arc<DataFile>> = all.into_iter().flat_map(|expired| expired.files).collect();
         let count = files.len();
-        self.compactor.retired.add(files, now_ns);
+        self.retired.add(files, now_ns);
         drop(manifest);
-        self.move_retired();
+        self.retired.move_out();
         crash_point("retention::swapped");
         tracing::debug!(files = count, "dropped data files past their retention");
         Counters::add(&self.counters.expired_files, count as u64);

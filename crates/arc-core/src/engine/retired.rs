@@ -12,14 +12,13 @@ use std::{
 
 use hashbrown::HashSet;
 
-use super::shared::Shared;
+use super::{context::EngineContext, folders::EngineFolders, shared::Shared};
 use crate::{
     catalog::{ManifestState, PastFile, oldest_leased},
     crash::crash_point,
-    datafile::{KnownFolders, PastFolder, give_back, remove_data_file},
+    datafile::PastFolder,
     model::{DataFile, packed, past_path, stored_path},
     sync::Mutex,
-    vfs::Vfs,
 };
 
 /// When files that a view still needs are looked at again.
@@ -33,16 +32,15 @@ const LOOK_AGAIN: Duration = Duration::from_secs(10);
 /// left here when the process ends is found again in the manifest when the directory is opened the
 /// next time, or removed then if no state that can be asked for has it and no other process has a
 /// lease (decisions 033 and 034).
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Retired {
+    context: Arc<EngineContext>,
+    folders: Arc<EngineFolders>,
     files: Mutex<Vec<RetiredFile>>,
     /// Paths of files that still lie among those of tables.
     stray: Mutex<Vec<String>>,
     /// Locked while files move.
     past_folder: Mutex<PastFolder>,
-    /// Paths of files that were never in the manifest, and may be there, and of packs that nothing
-    /// needs.
-    leftovers: Mutex<BTreeSet<String>>,
     held: Mutex<Vec<Weak<HashSet<String>>>>,
     /// Whether packs are known to have as many live files as when a thread looked last.
     packs_are_known: AtomicBool,
@@ -72,6 +70,19 @@ struct RetiredFile {
 }
 
 impl Retired {
+    pub(super) fn new(context: Arc<EngineContext>, folders: Arc<EngineFolders>) -> Self {
+        Self {
+            context,
+            folders,
+            files: Mutex::default(),
+            stray: Mutex::default(),
+            past_folder: Mutex::default(),
+            held: Mutex::default(),
+            packs_are_known: AtomicBool::default(),
+            committed: AtomicU64::default(),
+        }
+    }
+
     /// Keeps the files of a version of the manifest from being removed. Called with the manifest
     /// locked: what is being removed meanwhile is not in it.
     pub(super) fn hold(&self, state: &ManifestState) -> Hold {
@@ -99,20 +110,24 @@ impl Retired {
         meant.fold((0, 0), |(count, bytes), retired| (count + 1, bytes + retired.bytes))
     }
 
-    /// Moves files to `past/`, by their paths below the data directory. Those that cannot be moved now
-    /// are moved with the next ones.
-    pub(super) fn move_out(&self, vfs: &dyn Vfs, root: &Path, known: &KnownFolders, paths: Vec<String>) {
-        self.stray.lock().extend(paths);
+    /// Moves what was retired out of the folders of tables, so that a program that reads one of them
+    /// without asking the manifest finds each row once. Called after each commit that takes files
+    /// out. Those that cannot be moved now are moved the next time.
+    pub(super) fn move_out(&self) {
         // First this one: nothing is on its way then, while `take_back` has it.
         let mut folder = self.past_folder.lock();
         let stray = std::mem::take(&mut *self.stray.lock());
         if stray.is_empty() {
             return;
         }
-        stray.iter().for_each(|path| known.forget(path));
-        let later = folder.take(vfs, root, stray);
+        let later = self.folders.move_to(&mut folder, stray);
         self.stray.lock().extend(later);
         crash_point("retired::moved");
+    }
+
+    /// Takes the paths of files that lie among those of tables and are not theirs.
+    pub(super) fn add_stray(&self, paths: Vec<String>) {
+        self.stray.lock().extend(paths);
     }
 
     /// Takes files that older states have, as they were found when the directory was opened.
@@ -162,6 +177,11 @@ impl Retired {
         self.committed.fetch_max(number, Ordering::AcqRel);
     }
 
+    /// Returns the number of the newest commit.
+    pub(super) fn committed(&self) -> u64 {
+        self.committed.load(Ordering::Acquire)
+    }
+
     /// Returns whether packs may have fewer live files than when this was called last.
     pub(super) fn has_lost_packed(&self) -> bool {
         !self.packs_are_known.swap(true, Ordering::AcqRel)
@@ -172,45 +192,12 @@ impl Retired {
         self.packs_are_known.store(false, Ordering::Release);
     }
 
-    /// Takes the path of a file, or pack, that is in no manifest and will be in none. It may be
-    /// there or not.
-    pub(super) fn leave(&self, path: &str) {
-        let mut leftovers = self.leftovers.lock();
-        if !leftovers.contains(path) {
-            leftovers.insert(path.to_owned());
-        }
-    }
-
-    /// Takes files that are in no manifest and will be in none, with the packs that they are in:
-    /// all of what is in these.
-    pub(super) fn leave_files<'f>(&self, files: impl IntoIterator<Item = &'f DataFile>) {
-        files.into_iter().for_each(|file| self.leave(file.stored_path()));
-    }
-
-    /// Removes what was left; what cannot be removed stays for the next time, and at last for the
-    /// next opening.
-    pub(super) fn remove_leftovers(&self, shared: &Shared) {
-        let mut leftovers = std::mem::take(&mut *self.leftovers.lock());
-        let remove = |path: &str| {
-            shared.folders.forget(path);
-            remove_data_file(shared.vfs.as_ref(), &shared.root, path)
-        };
-        leftovers.retain(|path| match remove(path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                tracing::debug!(path, %error, "cannot remove a data file that was never committed");
-                true
-            }
-            _ => false,
-        });
-        self.leftovers.lock().extend(leftovers);
-    }
-
     /// Returns the files that may go: nothing holds them, they were retired before `before_ns`, so
     /// that no state that can be asked for has them and their time of grace is over, and no other
-    /// process has a lease that `oldest_leased` is asked for.
+    /// process has a lease now.
     ///
     /// Nothing else decides what is removed that was ever live.
-    fn take_free(&self, before_ns: i64, oldest_leased: impl Fn() -> Option<u64>) -> Vec<RetiredFile> {
+    fn take_free(&self, before_ns: i64, now_ns: i64) -> Vec<RetiredFile> {
         let held = self.held();
         let is_due = |retired: &RetiredFile| {
             retired.readers.strong_count() == 0
@@ -223,7 +210,7 @@ impl Retired {
         }
         // After the commits that took them out: a reader that takes its lease later does not see
         // these files any more.
-        let leased = oldest_leased();
+        let leased = oldest_leased(self.context.vfs.as_ref(), &self.context.root, now_ns);
         let is_free =
             |retired: &mut RetiredFile| is_due(retired) && leased.is_none_or(|leased| leased >= retired.number);
         files.extract_if(.., is_free).collect()
@@ -239,53 +226,46 @@ impl Retired {
             .min()?;
         Some(due.max(now_ns.saturating_add(i64::try_from(LOOK_AGAIN.as_nanos()).unwrap_or(i64::MAX))))
     }
-}
-
-impl Shared {
-    /// Moves what was retired out of the folders of tables, so that whoever reads one of them without
-    /// asking the manifest finds each row once. Called after each commit that takes files out.
-    pub(super) fn move_retired(&self) {
-        self.compactor.retired.move_out(self.vfs.as_ref(), &self.root, &self.folders, Vec::new());
-    }
 
     /// Takes files out of those that are retired, which are live again. Called with the manifest
     /// locked: nothing retires them meanwhile.
     pub(super) fn take_back(&self, live: &HashSet<&str>) {
-        let retired = &self.compactor.retired;
         // Nothing is on its way to the other place then.
-        let _moving = retired.past_folder.lock();
-        retired.stray.lock().retain(|path| !live.contains(path.as_str()));
+        let _moving = self.past_folder.lock();
+        self.stray.lock().retain(|path| !live.contains(path.as_str()));
         let back: Vec<RetiredFile> =
-            retired.files.lock().extract_if(.., |retired| live.contains(retired.path.as_str())).collect();
-        let paths = back.iter().map(|retired| retired.path.as_str());
-        give_back(self.vfs.as_ref(), &self.root, &self.folders, paths);
+            self.files.lock().extract_if(.., |retired| live.contains(retired.path.as_str())).collect();
+        self.folders.give_back(back.iter().map(|retired| retired.path.as_str()));
     }
 
-    /// Removes from disk the files that may go; returns how many. One that cannot be removed stays
-    /// for the next time.
-    pub(super) fn remove_retired(&self, now_ns: i64) -> u64 {
-        self.move_retired();
+    /// Removes files from disk that may go; returns how many. One that cannot be removed stays for
+    /// the next time.
+    fn remove(&self, free: Vec<RetiredFile>, now_ns: i64) -> u64 {
         let mut removed = 0;
-        let leased = || oldest_leased(self.vfs.as_ref(), &self.root, now_ns);
-        let before_ns = self.history_from_ns(now_ns).saturating_sub(self.grace_ns());
-        let free = self.compactor.retired.take_free(before_ns, leased);
-        let (in_packs, free): (Vec<_>, Vec<_>) = free.into_iter().partition(|retired| packed(&retired.path).is_some());
-        removed += in_packs.len() as u64;
-        self.leave_empty_packs(in_packs.iter().map(|retired| retired.path.as_str()));
-        self.compactor.retired.remove_leftovers(self);
         for retired in free {
-            let path = &retired.path;
-            self.folders.forget(path);
-            match remove_data_file(self.vfs.as_ref(), &self.root, path) {
+            match self.folders.remove(&retired.path) {
                 Ok(()) => removed += 1,
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(error) => {
-                    tracing::warn!(path, %error, "cannot remove a data file that was replaced");
-                    self.compactor.retired.files.lock().push(RetiredFile { since_ns: now_ns, ..retired });
+                    tracing::warn!(path = retired.path, %error, "cannot remove a data file that was replaced");
+                    self.files.lock().push(RetiredFile { since_ns: now_ns, ..retired });
                 }
             }
         }
         removed
+    }
+}
+
+impl Shared {
+    /// Removes from disk the files that may go; returns how many.
+    pub(super) fn remove_retired(&self, now_ns: i64) -> u64 {
+        self.retired.move_out();
+        let before_ns = self.history_from_ns(now_ns).saturating_sub(self.grace_ns());
+        let free = self.retired.take_free(before_ns, now_ns);
+        let (in_packs, free): (Vec<_>, Vec<_>) = free.into_iter().partition(|retired| packed(&retired.path).is_some());
+        self.leave_empty_packs(in_packs.iter().map(|retired| retired.path.as_str()));
+        self.leftovers.remove();
+        in_packs.len() as u64 + self.retired.remove(free, now_ns)
     }
 
     /// Lets go of the packs that the data files of these paths, which nothing needs, were the last
@@ -301,14 +281,9 @@ impl Shared {
             packs.remove(file.stored_path());
         }
         drop(manifest);
-        let retired = &self.compactor.retired;
-        for file in retired.files.lock().iter() {
+        for file in self.retired.files.lock().iter() {
             packs.remove(stored_path(&file.path));
         }
-        packs.into_iter().for_each(|pack| retired.leave(pack));
-    }
-
-    pub(super) fn grace_ns(&self) -> i64 {
-        i64::try_from(self.options.compaction_grace.as_nanos()).unwrap_or(i64::MAX)
+        packs.into_iter().for_each(|pack| self.leftovers.leave(pack));
     }
 }

@@ -55,6 +55,26 @@ impl Engine {
         matches!(self.inner.role, EngineRole::Reader(_))
     }
 
+    /// Looks now at what there is, if this engine only reads: until the next look its lists are of
+    /// this moment.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OwnerUnreachable`] and [`Error::Io`]: what it knows then may be of any earlier time.
+    pub fn refresh(&self) -> Result<()> {
+        self.registry().map(drop)
+    }
+
+    /// Returns the number of the newest commit that this engine knows, and the last frame of the log
+    /// that it has seen or written.
+    #[must_use]
+    pub fn progress(&self) -> (u64, u64) {
+        match &self.inner.role {
+            EngineRole::Writer(shared) => (shared.retired.committed(), shared.log.last_acknowledged().0),
+            EngineRole::Reader(reader) => reader.progress(),
+        }
+    }
+
     /// Returns what writes.
     pub(super) fn writer(&self) -> Result<&Arc<Shared>> {
         match &self.inner.role {
@@ -63,7 +83,7 @@ impl Engine {
         }
     }
 
-    pub(super) fn options(&self) -> &Options {
+    pub(crate) fn options(&self) -> &Options {
         match &self.inner.role {
             EngineRole::Writer(shared) => &shared.options,
             EngineRole::Reader(reader) => &reader.options,
@@ -73,7 +93,7 @@ impl Engine {
     /// Returns the tables as they are now.
     pub(super) fn registry(&self) -> Result<Arc<Registry>> {
         match &self.inner.role {
-            EngineRole::Writer(shared) => Ok(Arc::clone(&shared.registry)),
+            EngineRole::Writer(shared) => Ok(Arc::clone(shared.schema.registry())),
             EngineRole::Reader(reader) => Ok(Arc::clone(reader.pin()?.registry())),
         }
     }
@@ -81,7 +101,7 @@ impl Engine {
     /// Returns the tables as they are now, or, of a reader, as they were when they were asked for last.
     pub(super) fn registry_last_seen(&self) -> Arc<Registry> {
         match &self.inner.role {
-            EngineRole::Writer(shared) => Arc::clone(&shared.registry),
+            EngineRole::Writer(shared) => Arc::clone(shared.schema.registry()),
             EngineRole::Reader(reader) => reader.seen(),
         }
     }
@@ -89,7 +109,7 @@ impl Engine {
     /// Returns the tables as they are now, or, of a reader that cannot look, as they were.
     pub(super) fn registry_now(&self) -> Arc<Registry> {
         match &self.inner.role {
-            EngineRole::Writer(shared) => Arc::clone(&shared.registry),
+            EngineRole::Writer(shared) => Arc::clone(shared.schema.registry()),
             EngineRole::Reader(reader) => reader.seen_now(),
         }
     }

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     Result,
     compaction::{Keep, MergeTask},
-    datafile::{FolderSyncs, Owner, PackWriter, read_whole, write_whole},
+    datafile::{Owner, PackWriter, read_whole, write_whole},
     model::{DataFile, TableSchema, data_file_path},
     registry::Table,
 };
@@ -109,7 +109,7 @@ impl<'a> SmallMerges<'a> {
             self.pack().append(Owner { database, table, day: file.day() }, &bytes)?
         } else {
             let path = data_file_path(database, table, file.day(), shared.id_written(file.written_ns()));
-            write_whole(vfs, root, &path, &bytes).inspect_err(|_| shared.compactor.retired.leave(&path))?;
+            write_whole(vfs, root, &path, &bytes).inspect_err(|_| shared.leftovers.leave(&path))?;
             self.published.push(path.clone());
             path
         };
@@ -127,9 +127,9 @@ impl<'a> SmallMerges<'a> {
     pub(super) fn commit(&mut self, round: &mut Round) -> Result<()> {
         let merged = std::mem::take(&mut self.merged);
         if let Err(error) = self.publish(&merged) {
-            self.shared.note_unsynced(&error);
+            self.shared.folders.note_unsynced(&error);
             let made = merged.iter().flat_map(|done| &done.made);
-            self.shared.compactor.retired.leave_files(made.map(Arc::as_ref));
+            self.shared.leftovers.leave_files(made.map(Arc::as_ref));
             return Err(error);
         }
         if !merged.is_empty() {
@@ -152,8 +152,7 @@ impl<'a> SmallMerges<'a> {
         if published.is_empty() {
             return Ok(());
         }
-        self.shared.folders.check()?;
-        let folders = FolderSyncs::new(self.shared.vfs.as_ref(), &self.shared.root, &self.shared.folders);
+        let folders = self.shared.folders.publish()?;
         folders.sync_table(published.iter().map(String::as_str))?;
         folders.finish()
     }

@@ -69,18 +69,16 @@ impl Engine {
 
 impl Shared {
     fn create_snapshot(&self, name: &str) -> Result<()> {
-        let mut manifest = self.lock_manifest()?;
+        let mut manifest = self.manifest.lock_patiently()?;
         if manifest.state().snapshots.contains_key(name) {
             return Err(Error::SnapshotExists { snapshot: name.to_owned() });
         }
         self.flush_all(&mut manifest)?;
         crash_point("snapshot::flushed");
-        let time_ns = self.commit_time(&manifest);
-        let named = manifest.name_snapshot(name, time_ns);
-        self.note_commit(&manifest, named)?;
+        let time_ns = manifest.name_snapshot(name)?;
         let number = manifest.state().snapshots.get(name).map_or(0, |named| named.number);
         // Has the same files as the state that it names.
-        let files = Some(Arc::new(self.compactor.retired.hold(manifest.state())));
+        let files = Some(Arc::new(self.retired.hold(manifest.state())));
         self.past.add_snapshot(name, HeldSnapshot { number, time_ns, files });
         drop(manifest);
         self.queue.budget_changed();
@@ -89,12 +87,12 @@ impl Shared {
     }
 
     fn drop_snapshot(&self, name: &str) -> Result<()> {
-        let mut manifest = self.lock_manifest()?;
+        let mut manifest = self.manifest.lock_patiently()?;
         if !manifest.state().snapshots.contains_key(name) {
             return Err(Error::SnapshotNotFound { snapshot: name.to_owned() });
         }
         let snapshots_dropped = vec![name.to_owned()];
-        self.commit(&mut manifest, ManifestEdit { snapshots_dropped, ..ManifestEdit::default() })?;
+        manifest.commit(ManifestEdit { snapshots_dropped, ..ManifestEdit::default() })?;
         self.past.remove_snapshot(name);
         manifest.forget_history();
         drop(manifest);
@@ -105,7 +103,7 @@ impl Shared {
     pub(super) fn snapshots(&self) -> Vec<SnapshotInfo> {
         let info = |(name, held): (String, HeldSnapshot)| {
             let has = |path: &str| held.files.as_ref().is_some_and(|files| files.has(path));
-            let (files, retired_bytes) = self.compactor.retired.totals_of(has);
+            let (files, retired_bytes) = self.retired.totals_of(has);
             SnapshotInfo { name, time_ns: held.time_ns, retired_files: files as u64, retired_bytes }
         };
         self.past.snapshots().into_iter().map(info).collect()

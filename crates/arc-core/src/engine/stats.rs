@@ -24,6 +24,10 @@ pub struct EngineStats {
     pub flushed_rows: u64,
     /// Bytes of the data files that flushes wrote.
     pub flushed_bytes: u64,
+    /// Rows adopted of other data directories.
+    pub adopted_rows: u64,
+    /// Bytes of their data files.
+    pub adopted_bytes: u64,
     /// Merges of data files that ended well.
     pub compactions: u64,
     /// Merges of data files, and rounds of retention, that failed.
@@ -52,6 +56,15 @@ pub struct EngineStats {
     pub drops: u64,
     /// Syncs of the log.
     pub wal_syncs: u64,
+    /// Groups of the log put into the object store, for writes of durability
+    /// [`Remote`](crate::Durability::Remote).
+    pub remote_puts: u64,
+    /// Puts of them whose outcome was unknown, each of which was tried again.
+    pub remote_put_failures: u64,
+    /// Bytes of their frames.
+    pub remote_bytes: u64,
+    /// Nanoseconds that all these puts took.
+    pub remote_put_ns: u64,
     /// Rows in buffers now.
     pub buffered_rows: u64,
     /// Bytes in buffers now.
@@ -111,6 +124,8 @@ pub(super) struct Counters {
     pub(super) flush_failures: AtomicU64,
     pub(super) flushed_rows: AtomicU64,
     pub(super) flushed_bytes: AtomicU64,
+    pub(super) adopted_rows: AtomicU64,
+    pub(super) adopted_bytes: AtomicU64,
     pub(super) compactions: AtomicU64,
     pub(super) compaction_failures: AtomicU64,
     pub(super) compaction_rows_in: AtomicU64,
@@ -123,6 +138,10 @@ pub(super) struct Counters {
     pub(super) deletes: AtomicU64,
     pub(super) drops: AtomicU64,
     pub(super) wal_syncs: AtomicU64,
+    pub(super) remote_puts: AtomicU64,
+    pub(super) remote_put_failures: AtomicU64,
+    pub(super) remote_bytes: AtomicU64,
+    pub(super) remote_put_ns: AtomicU64,
     /// Bytes of log that hold unflushed writes, for those who must not wait for the log.
     pub(super) wal_bytes: AtomicU64,
     pub(super) replayed_frames: AtomicU64,
@@ -148,6 +167,8 @@ impl Counters {
             flush_failures: get(&self.flush_failures),
             flushed_rows: get(&self.flushed_rows),
             flushed_bytes: get(&self.flushed_bytes),
+            adopted_rows: get(&self.adopted_rows),
+            adopted_bytes: get(&self.adopted_bytes),
             compactions: get(&self.compactions),
             compaction_failures: get(&self.compaction_failures),
             compaction_rows_in: get(&self.compaction_rows_in),
@@ -160,6 +181,10 @@ impl Counters {
             deletes: get(&self.deletes),
             drops: get(&self.drops),
             wal_syncs: get(&self.wal_syncs),
+            remote_puts: get(&self.remote_puts),
+            remote_put_failures: get(&self.remote_put_failures),
+            remote_bytes: get(&self.remote_bytes),
+            remote_put_ns: get(&self.remote_put_ns),
             wal_bytes: get(&self.wal_bytes),
             replayed_frames: get(&self.replayed_frames),
             replayed_points: get(&self.replayed_points),

@@ -55,7 +55,7 @@ impl EngineTables {
     /// Returns the tables as they are at each moment.
     pub(super) fn live(shared: &Arc<Shared>) -> Self {
         let states = PastStates::Writer(Arc::downgrade(shared));
-        Self { registry: Arc::clone(&shared.registry), states, _past: None }
+        Self { registry: Arc::clone(shared.schema.registry()), states, _past: None }
     }
 
     /// Returns the tables as a reader sees them, in one version.

@@ -13,7 +13,7 @@ use std::{
 
 use arrow::datatypes::DataType;
 
-use super::{logged::schema_change, queue::over_budget, shared::Shared};
+use super::{logged::schema_change, queue::over_budget, schema::LockedSchema};
 use crate::{
     Error, Result,
     ingest::{Staged, StagedTable},
@@ -40,7 +40,7 @@ impl Drop for Settled {
     }
 }
 
-impl Shared {
+impl LockedSchema<'_> {
     /// Finds out whether columns can become what a request makes of them, if it changes any. Called
     /// with the schema lock held; what it returns is dropped once the change is queued, or is not
     /// going to be.
@@ -61,7 +61,7 @@ impl Shared {
         }
         let mut settled = Settled::default();
         // Says nothing new; once it is applied, so is all that was queued before.
-        let barrier = schema_change(&first.base.schema, false, self.clock.now_ns())?;
+        let barrier = schema_change(&first.base.schema, false, self.context.clock.now_ns())?;
         let answer = self.queue.push_change(barrier, None, || settled = Settled::begin(&staged.database))?;
         crate::sync::block_on(answer).unwrap_or_else(|_| Err(Error::unanswered()))?;
         for (table, column) in to_floats {

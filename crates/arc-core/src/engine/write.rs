@@ -16,17 +16,17 @@ use futures::channel::oneshot;
 use super::{
     frame::{FrameKind, KeyMeta, WriteMeta},
     idempotency::{Claimed, KeyClaim, answer, fingerprint},
-    logged::{database_change, schema_change},
-    queue::{LoggedWrite, Made, QueuedFrame, QueuedWrite, over_budget},
+    propose::Proposal,
+    queue::{LoggedWrite, QueuedFrame, QueuedWrite},
     shared::Shared,
 };
 use crate::{
-    AccessScope, ColumnTypes, Durability, Error, OnConflict, Options, PendingWrite, Result, WriteOptions, Written,
+    AccessScope, ColumnTypes, Durability, Error, OnConflict, PendingWrite, Result, WriteOptions, Written,
     catalog::IdempotencyRecord,
-    ingest::{self, Context, MAX_CELLS, Staged, StagedTable, Terms, TypePolicy},
+    ingest::{self, Context, MAX_CELLS, Staged, Terms, TypePolicy},
     memory::Pressure,
     model::TIME_COLUMN,
-    registry::{Database, Table, check_database_name, check_name, invalid_name},
+    registry::{Database, check_database_name, check_name, invalid_name},
 };
 
 /// What the messages of a batch have besides its values, more or less.
@@ -104,9 +104,20 @@ fn check_scope(scope: &AccessScope, database: &str, staged: &Staged) -> Result<(
     }
 }
 
-/// A table or column of the request has been registered by another one meanwhile. Gives its claim
-/// back.
-struct Stale(Option<KeyClaim>);
+/// A request that is decoded, and what of it is written.
+struct DecodedWrite {
+    staged: Staged,
+    written: Written,
+    /// Lines or items that were rejected; replay passes over them.
+    rejected: Vec<u64>,
+}
+
+/// What became of a write that was to be queued.
+enum Pushed {
+    Queued,
+    /// Its tables have changed since it was decoded. Gives its claim back.
+    Stale(Option<KeyClaim>),
+}
 
 impl Shared {
     /// Decodes and queues a request, unless it was stored before under its idempotency key.
@@ -116,14 +127,15 @@ impl Shared {
         check_tags(&request.meta)?;
         options.check()?;
         self.check_size(request.kind, request.body.len())?;
-        let of_database = || *self.registry.database(name)?.durability.read();
+        let of_database = || *self.schema.registry().database(name)?.durability.read();
         let durability = options.durability.or_else(of_database).unwrap_or(self.options.durability);
+        self.check_durability(durability)?;
         let mut claim = None;
         if let Some(key) = &options.idempotency_key {
             match self.claim(&request, key)? {
                 Claimed::New(new) => claim = Some(new),
                 Claimed::Waiting(answer) => return Ok(PendingWrite { answer }),
-                Claimed::Kept(receipt) => return Ok(PendingWrite::answered(self.answer_again(&request, &receipt))),
+                Claimed::Kept(receipt) => return Ok(self.answer_kept(&request, &receipt)),
             }
             request.meta.idempotency = Some(KeyMeta { key: key.clone(), durability, request: None });
         }
@@ -138,56 +150,92 @@ impl Shared {
         durability: Durability,
         mut claim: Option<KeyClaim>,
     ) -> Result<PendingWrite> {
-        let name = request.meta.database.as_str();
         let max_wait = options.max_wait.unwrap_or(self.options.write_timeout);
+        loop {
+            let database = self.database_to_write(&request.meta.database, max_wait)?;
+            let decoded = self.decode_points(request, &database, options, durability)?;
+            if decoded.written.points == 0 {
+                return Ok(self.refused(decoded.written, claim));
+            }
+            let (answer, receiver) = oneshot::channel();
+            let (write, frame) = self.log_rows(request, decoded, claim, answer)?;
+            let proposal = self.schema.propose(&write.staged, max_wait)?;
+            match self.push(write, frame, proposal, max_wait)? {
+                Pushed::Queued => return Ok(PendingWrite { answer: receiver }),
+                Pushed::Stale(unused) => claim = unused,
+            }
+        }
+    }
+
+    /// Returns the database of a write, or one that comes with it. Waits while a column is about to
+    /// change its type.
+    fn database_to_write(&self, name: &str, max_wait: Duration) -> Result<Arc<Database>> {
         loop {
             if let Some(reason) = self.queue.closed() {
                 return Err(Error::Closed { reason });
             }
-            let database = self.registry.database(name);
+            let database = self.schema.registry().database(name);
             let database = database.unwrap_or_else(|| Arc::new(Database::new(name, self.clock.now_ns(), false)));
-            if !database.type_changes.load(Ordering::Acquire).is_multiple_of(2) {
-                // A column is about to change its type; the thread that decides that has the lock.
-                drop(self.schema_lock.try_lock_for(max_wait).ok_or_else(over_budget)?);
-                continue;
+            if database.type_changes.load(Ordering::Acquire).is_multiple_of(2) {
+                return Ok(database);
             }
-            let mut staged = self.decode(request, &database)?;
-            if let Some(scope) = &options.scope {
-                check_scope(scope, name, &staged)?;
-            }
-            staged.tables.retain(|table| !table.is_empty());
-            let rejections = std::mem::take(&mut staged.rejections);
-            let refuses_all = options.whole && !rejections.numbers.is_empty();
-            let written = Written {
-                points: if refuses_all { 0 } else { staged.points() as u64 },
-                rejected_points: rejections.numbers.len() as u64,
-                rejected: rejections.first,
-                durability,
-                replayed: false,
-            };
-            if written.points == 0 {
-                super::stats::Counters::add(&self.counters.rejected_points, written.rejected_points);
-                if let Some(claim) = claim {
-                    claim.refused(&written);
-                }
-                return Ok(PendingWrite::answered(written));
-            }
-            let (received_bytes, row_bytes) = (request.body.len(), staged.bytes());
-            // Once, where rows lie in it.
-            let body_bytes = if staged.hold_body() { 0 } else { received_bytes };
-            self.check_size(request.kind, body_bytes + row_bytes)?;
-            let is_logged = durability != Durability::Memory;
-            let frame = is_logged.then(|| self.write_frame(request, &staged, rejections.numbers)).transpose()?;
-            let rows = frame.as_ref().filter(|frame| frame.kind == FrameKind::Rows);
-            let body_bytes = rows.map_or(body_bytes, |frame| frame.body.len());
-            let (answer, receiver) = oneshot::channel();
-            let write =
-                QueuedWrite { staged, durability, written, received_bytes, body_bytes, row_bytes, claim, answer };
-            match self.register_and_push(write, frame, max_wait)? {
-                Ok(()) => return Ok(PendingWrite { answer: receiver }),
-                Err(Stale(unused)) => claim = unused,
-            }
+            // The thread that decides that has the lock.
+            drop(self.schema.lock_within(max_wait)?);
         }
+    }
+
+    /// Decodes a request and says what is written of it.
+    fn decode_points(
+        &self,
+        request: &WriteRequest,
+        database: &Arc<Database>,
+        options: &WriteOptions,
+        durability: Durability,
+    ) -> Result<DecodedWrite> {
+        let mut staged = self.decode(request, database)?;
+        if let Some(scope) = &options.scope {
+            check_scope(scope, &request.meta.database, &staged)?;
+        }
+        staged.tables.retain(|table| !table.is_empty());
+        let rejections = std::mem::take(&mut staged.rejections);
+        let refuses_all = options.whole && !rejections.numbers.is_empty();
+        let written = Written {
+            points: if refuses_all { 0 } else { staged.points() as u64 },
+            rejected_points: rejections.numbers.len() as u64,
+            rejected: rejections.first,
+            durability,
+            replayed: false,
+        };
+        Ok(DecodedWrite { staged, written, rejected: rejections.numbers })
+    }
+
+    /// Answers a request of which nothing is written.
+    fn refused(&self, written: Written, claim: Option<KeyClaim>) -> PendingWrite {
+        super::stats::Counters::add(&self.counters.rejected_points, written.rejected_points);
+        if let Some(claim) = claim {
+            claim.refused(&written);
+        }
+        PendingWrite::answered(written)
+    }
+
+    /// Makes of decoded points what is queued, and the frame that is logged of them, if any.
+    fn log_rows(
+        &self,
+        request: &WriteRequest,
+        DecodedWrite { staged, written, rejected }: DecodedWrite,
+        claim: Option<KeyClaim>,
+        answer: oneshot::Sender<Result<Written>>,
+    ) -> Result<(QueuedWrite, Option<QueuedFrame>)> {
+        let (durability, received_bytes, row_bytes) = (written.durability, request.body.len(), staged.bytes());
+        // Once, where rows lie in it.
+        let body_bytes = if staged.hold_body() { 0 } else { received_bytes };
+        self.check_size(request.kind, body_bytes + row_bytes)?;
+        let is_logged = durability != Durability::Memory;
+        let frame = is_logged.then(|| self.write_frame(request, &staged, rejected)).transpose()?;
+        let rows = frame.as_ref().filter(|frame| frame.kind == FrameKind::Rows);
+        let body_bytes = rows.map_or(body_bytes, |frame| frame.body.len());
+        let write = QueuedWrite { staged, durability, written, received_bytes, body_bytes, row_bytes, claim, answer };
+        Ok((write, frame))
     }
 
     /// Decodes a new request, on several threads if it is large and they have nothing else to do.
@@ -213,10 +261,10 @@ impl Shared {
 
     /// Answers a request that is stored already. What was refused is not kept; as the request is
     /// the same, decoding it again tells.
-    fn answer_again(&self, request: &WriteRequest, receipt: &IdempotencyRecord) -> Written {
+    pub(super) fn answer_again(&self, request: &WriteRequest, receipt: &IdempotencyRecord) -> Written {
         let mut written = answer(receipt);
         if written.rejected_points > 0
-            && let Some(database) = self.registry.database(&request.meta.database)
+            && let Some(database) = self.schema.registry().database(&request.meta.database)
             && let Ok(staged) = decode(request, COPIED, &context(request, &database, self.type_policy(), MAX_CELLS))
             && staged.rejections.numbers.len() as u64 == written.rejected_points
         {
@@ -225,72 +273,20 @@ impl Shared {
         written
     }
 
-    fn register_and_push(
+    /// Queues a write with what it adds to the schema, once there is memory for it.
+    fn push(
         &self,
         write: QueuedWrite,
         frame: Option<QueuedFrame>,
+        mut proposal: Proposal<'_>,
         max_wait: Duration,
-    ) -> Result<Result<(), Stale>> {
-        let database = Arc::clone(&write.staged.database);
-        if is_registered(self.registry.database(&database.name).as_ref(), &database)
-            && write.staged.tables.iter().all(|table| !table.changes_schema() && table.table.is_registered())
-            && !write.staged.has_dropped()
-        {
-            // A drop may come in between; after it in the queue there must be nothing that belongs
-            // to what it took. The same holds for a column that gets another type.
-            let is_there = |write: &QueuedWrite| !write.staged.has_dropped() && !write.staged.is_outdated();
-            return self.push(LoggedWrite { changes: Vec::new(), frame, write }, max_wait, is_there);
+    ) -> Result<Pushed> {
+        if matches!(proposal, Proposal::Stale) {
+            return Ok(Pushed::Stale(write.claim));
         }
-        // A thread that has it may be waiting for room.
-        let _schema_lock = self.schema_lock.try_lock_for(max_wait).ok_or_else(over_budget)?;
-        let current = self.registry.database(&database.name);
-        if current.as_ref().is_some_and(|current| !Arc::ptr_eq(current, &database))
-            || database.dropped.load(std::sync::atomic::Ordering::Acquire)
-            || write.staged.has_dropped_rows()
-            || write.staged.is_outdated()
-            || write.staged.tables.iter().any(|table| is_stale(&database, table))
-        {
-            return Ok(Err(Stale(write.claim)));
-        }
-        let new = write.staged.tables.iter().filter(|table| !has_table(&database, table)).count();
-        self.check_limits(usize::from(current.is_none()), new)?;
-        let Some(settled) = self.settle_types(&write.staged, max_wait)? else { return Ok(Err(Stale(write.claim))) };
-        let mut changes = Vec::new();
-        if current.is_none() {
-            changes.push(database_change(&database)?);
-        }
-        let mut grown = Vec::new();
-        for table in &write.staged.tables {
-            if table.changes_schema() || !has_table(&database, table) {
-                let schema = table.grown_schema();
-                changes.push(schema_change(&schema, !table.widened.is_empty(), self.clock.now_ns())?);
-                grown.push((Arc::clone(&table.table), schema));
-            }
-        }
-        let publish = |_: &QueuedWrite| {
-            for (table, schema) in grown {
-                table.set_schema(schema);
-                database.add(table);
-            }
-            if current.is_none() {
-                self.registry.add(Arc::clone(&database));
-            }
-            true
-        };
-        let pushed = self.push(LoggedWrite { changes, frame, write }, max_wait, publish);
-        drop(settled);
-        pushed
-    }
-
-    fn push(
-        &self,
-        logged: LoggedWrite,
-        max_wait: Duration,
-        publish: impl FnOnce(&QueuedWrite) -> bool,
-    ) -> Result<Result<(), Stale>> {
-        let cost = logged.write.cost();
+        let cost = write.cost();
         let reserve = |queued: usize| {
-            let buffered = self.counters.buffered_bytes.load(std::sync::atomic::Ordering::Relaxed);
+            let buffered = self.counters.buffered_bytes.load(Ordering::Relaxed);
             let held = queued + buffered;
             // What is larger than all room that there is goes alone.
             let is_taken = (held == 0 || held + cost <= self.options.max_buffer_bytes)
@@ -301,11 +297,12 @@ impl Shared {
             }
             is_taken
         };
-        let stale = self.queue.push(logged, max_wait, reserve, publish)?;
-        Ok(stale.map_or(Ok(()), |write| {
+        let logged = LoggedWrite { changes: proposal.take_changes(), frame, write };
+        let stale = self.queue.push(logged, max_wait, reserve, |write| proposal.publish(write))?;
+        Ok(stale.map_or(Pushed::Queued, |write| {
             // Its room was taken, and it does not stay.
             self.memory.give(cost);
-            Err(Stale(write.claim))
+            Pushed::Stale(write.claim)
         }))
     }
 
@@ -335,37 +332,6 @@ impl Shared {
         );
         Err(Error::InvalidPayload { format, reason })
     }
-
-    /// Refuses to make more databases and tables than there may be. The caller has the schema lock.
-    pub(super) fn check_limits(&self, new_databases: usize, new_tables: usize) -> Result<()> {
-        let Options { max_databases, max_tables, .. } = self.options;
-        let is_above = |limit: usize, new: usize, known: &dyn Fn() -> usize| {
-            limit > 0 && new > 0 && known().saturating_add(new) > limit
-        };
-        if is_above(max_databases, new_databases, &|| self.registry.databases().len()) {
-            return Err(Error::LimitReached { what: "databases", limit: max_databases, option: "max_databases" });
-        }
-        let tables = || self.registry.databases().iter().map(|database| database.table_count()).sum();
-        if is_above(max_tables, new_tables, &tables) {
-            return Err(Error::LimitReached { what: "tables", limit: max_tables, option: "max_tables" });
-        }
-        Ok(())
-    }
-
-    /// Creates a database; its creation is logged like a write.
-    pub(super) fn create_database(&self, name: &str) -> Result<()> {
-        check_database_name(name).map_err(|reason| invalid_name("database", name, reason))?;
-        let _schema_lock = self.schema_lock.lock();
-        if self.registry.database(name).is_some() {
-            return Err(Error::DatabaseExists { database: name.to_owned() });
-        }
-        self.check_limits(1, 0)?;
-        let database = Arc::new(Database::new(name, self.clock.now_ns(), false));
-        let change = database_change(&database)?;
-        let answer = self.queue.push_change(change, Some(Made::Database(database)), || {})?;
-        let stopped = |_| Err(Error::unanswered());
-        crate::sync::block_on(answer).unwrap_or_else(stopped)
-    }
 }
 
 /// Checks the tags that a columnar write declares.
@@ -376,22 +342,6 @@ fn check_tags(meta: &WriteMeta) -> Result<()> {
         let checked = if is_time { Err("it is the time column") } else { check_name(tag) };
         checked.map_err(|reason| invalid_name("tag", tag, reason))
     })
-}
-
-fn is_registered(current: Option<&Arc<Database>>, database: &Arc<Database>) -> bool {
-    current.is_some_and(|current| Arc::ptr_eq(current, database))
-}
-
-fn has_table(database: &Database, staged: &StagedTable) -> bool {
-    database.table(staged.name()).is_some_and(|known: Arc<Table>| Arc::ptr_eq(&known, &staged.table))
-}
-
-fn is_stale(database: &Database, staged: &StagedTable) -> bool {
-    match database.table(staged.name()) {
-        None => staged.table.is_dropped(),
-        Some(known) if !Arc::ptr_eq(&known, &staged.table) => true,
-        Some(known) => staged.changes_schema() && !Arc::ptr_eq(&known.layout(), &staged.base),
-    }
 }
 
 /// Returns the stream that is logged of an Arrow IPC stream or file.

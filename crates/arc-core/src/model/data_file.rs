@@ -21,6 +21,9 @@ pub struct DataFile {
     /// and of one that an earlier build wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tail: Option<FileTail>,
+    /// Where in it its aggregates by hour are, if it has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hourly: Option<HourlyBlock>,
     /// Number of rows.
     pub rows: u64,
     /// Oldest time in nanoseconds since the epoch.
@@ -42,6 +45,16 @@ pub struct DataFile {
     pub sorted_by: Vec<String>,
     /// Statistics of each column in the file, in the file's order.
     pub columns: Vec<ColumnStatistics>,
+}
+
+/// Some bytes of a data file, before its tail: its aggregates by series and hour (docs/format.md,
+/// "Aggregates by hour").
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct HourlyBlock {
+    /// Where they begin.
+    pub offset: u64,
+    /// How many they are.
+    pub bytes: u64,
 }
 
 /// What is known of one column of one file without opening it.

@@ -12,6 +12,9 @@ pub(crate) const DATA_DIR: &str = "data";
 /// Folder of data files that no table has any more, below the data directory.
 pub(crate) const PAST_DIR: &str = "past";
 
+/// Folder of what other directories send, until it is adopted.
+pub(crate) const INBOX_DIR: &str = "inbox";
+
 /// Folder of the manifests, one folder for each writer.
 pub(crate) const META_DIR: &str = "meta";
 /// The stream of manifest objects that this engine writes.

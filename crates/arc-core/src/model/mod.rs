@@ -3,6 +3,7 @@
 //! no other folder.
 
 mod column_types;
+mod cut;
 mod data_file;
 mod layout;
 mod names;
@@ -15,7 +16,8 @@ mod sequence;
 mod tombstone;
 
 pub use column_types::{ColumnTypes, OnConflict};
-pub use data_file::{ColumnStatistics, DataFile, FileTail, StatisticsValue};
+pub use cut::CutName;
+pub use data_file::{ColumnStatistics, DataFile, FileTail, HourlyBlock, StatisticsValue};
 pub use names::encode_name;
 pub use partition::PartitionDay;
 pub use past_moment::{PastMoment, SnapshotInfo};
@@ -25,9 +27,10 @@ pub use scope::{Access, AccessScope};
 pub use sequence::SequenceNumber;
 pub use tombstone::Tombstone;
 
+pub(crate) use cut::Cut;
 pub(crate) use data_file::EXACT_FLOATS;
 pub(crate) use layout::{
-    BACKUP_MARKER, BRANCH_MARKER, DATA_DIR, LOCK_FILE, LOST_DIR, MARKER, META_DIR, PACK_SUFFIX, PAST_DIR,
+    BACKUP_MARKER, BRANCH_MARKER, DATA_DIR, INBOX_DIR, LOCK_FILE, LOST_DIR, MARKER, META_DIR, PACK_SUFFIX, PAST_DIR,
     TEMPORARY_SUFFIX, WAL_DIR, WRITER, is_own_file, is_pack, pack_path, packed, past_path, stored_path,
 };
 pub(crate) use names::{data_file_path, table_folder};

@@ -88,6 +88,12 @@ impl Account {
         self.all.must_end(&self.held)
     }
 
+    /// Returns when the time of this query is over.
+    #[cfg(feature = "distributed")]
+    pub(super) fn deadline(&self) -> Instant {
+        self.over.deadline()
+    }
+
     /// Returns what tells the operators of this query that it has ended.
     pub(super) fn over(&self) -> &Over {
         &self.over

@@ -6,7 +6,6 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    convert::Infallible,
     ops::ControlFlow,
 };
 
@@ -15,11 +14,11 @@ use datafusion::sql::{
     sqlparser::ast::{
         self, BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments,
         Ident, ObjectName, OrderBy, OrderByExpr, OrderByKind, OrderByOptions, Query, Select, SelectItem, SetExpr,
-        Value, VisitMut, VisitorMut,
+        Value, VisitorMut,
     },
 };
 
-use super::{functions, statement::refuse};
+use super::{functions, statement::refuse, walk};
 use crate::{Error, Result};
 
 /// The schema of InfluxDB 3.
@@ -55,10 +54,7 @@ enum CompatOrder {
 ///
 /// [`Error::Sql`] if a function of theirs is called with other arguments than it takes.
 pub(super) fn translate(statement: &mut Statement, database: &str, exists: &dyn Fn(&str) -> bool) -> Result<()> {
-    match visit(statement, &mut Translator { database, exists }) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
+    walk::change_inner(statement, &mut Translator { database, exists })
 }
 
 /// Gives the columns of each `SELECT` different names: those that have none are called by their
@@ -80,24 +76,14 @@ pub(super) fn tell_apart(statement: &mut Statement) -> Result<()> {
         selects_of(&query.body, &mut selects);
     }
     let outermost = selects.into_iter().map(std::ptr::from_ref).collect();
-    match visit(statement, &mut TellApart { outermost }) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
+    walk::change_inner(statement, &mut TellApart { outermost })
 }
 
 /// Makes casts a part of the names of what is computed with them, which leave them out otherwise:
 /// `sum(a)` and `sum(CAST(a AS DOUBLE))` would be one column.
 pub(super) fn name_casts(statement: &mut Statement) {
-    let ControlFlow::Continue(()) = visit(statement, &mut NameCasts);
-}
-
-fn visit<V: VisitorMut>(statement: &mut Statement, visitor: &mut V) -> ControlFlow<V::Break> {
-    match statement {
-        Statement::Explain(explain) => visit(&mut explain.statement, visitor),
-        Statement::Statement(statement) => statement.visit(visitor),
-        _ => ControlFlow::Continue(()),
-    }
+    // It ends no walk.
+    let _ = walk::change_inner(statement, &mut NameCasts);
 }
 
 struct Translator<'a> {
@@ -389,9 +375,9 @@ fn numbered(taken: &mut HashSet<String>, numbers: &mut HashMap<String, usize>, n
 struct NameCasts;
 
 impl VisitorMut for NameCasts {
-    type Break = Infallible;
+    type Break = Error;
 
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
         if matches!(expr, Expr::Cast { .. }) {
             let text = expr.to_string();
             let arguments = [std::mem::replace(expr, literal("")), literal(&text)];

@@ -91,6 +91,11 @@ impl Over {
         self.is_set.store(true, Ordering::Relaxed);
     }
 
+    #[cfg(feature = "distributed")]
+    pub(super) fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
     fn is_set(&self) -> bool {
         self.is_set.load(Ordering::Relaxed) || Instant::now() >= self.deadline
     }

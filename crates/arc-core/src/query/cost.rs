@@ -15,11 +15,11 @@ use datafusion::sql::{
     parser::Statement as Parsed,
     sqlparser::ast::{
         self, Expr, GroupByExpr, GroupByWithModifier, Ident, ObjectName, PipeOperator, Query, Select, SelectItem,
-        SelectItemQualifiedWildcardKind, TableFactor, Value, ValueWithSpan, Visit, Visitor,
+        SelectItemQualifiedWildcardKind, TableFactor, Value, ValueWithSpan, Visitor,
     },
 };
 
-use super::statement::refuse;
+use super::{statement::refuse, walk};
 use crate::{Error, Result};
 
 /// Tables, queries and windows that a statement may have, each common table expression written out
@@ -54,10 +54,7 @@ pub(super) fn check(statement: &Parsed, width: &dyn Fn(&ObjectName) -> usize) ->
     let Parsed::Statement(statement) = statement else { return Ok(()) };
     let mut sums =
         Sums { width, frames: Vec::new(), last: Cte::default(), made: 0, steps: 0, most: MAX_ENTRIES / share };
-    match statement.visit(&mut sums) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
+    walk::read(statement, &mut sums)
 }
 
 /// How large the plan of something is.

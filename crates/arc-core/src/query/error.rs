@@ -124,6 +124,14 @@ fn from_arrow(error: ArrowError) -> Error {
 
 fn from_leaf(error: &DataFusionError) -> Error {
     match error {
+        // Of several that wait for one thing each gets a part in its error.
+        DataFusionError::External(shared) if shared.is::<Error>() || is_about_storage(&**shared) => {
+            match shared.downcast_ref() {
+                Some(Error::Busy { reason, .. }) => busy(reason),
+                Some(Error::Sql { reason }) => Error::Sql { reason: reason.clone() },
+                _ => storage(&shared.to_string()),
+            }
+        }
         DataFusionError::ResourcesExhausted(reason) if reason.contains(OVER_ITS_LIMIT) => {
             Error::Sql { reason: OVER_ITS_LIMIT.to_owned() }
         }

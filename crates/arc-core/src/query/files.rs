@@ -16,7 +16,7 @@ use datafusion::{
         source::DataSourceExec,
         table_schema::TableSchema,
     },
-    execution::runtime_env::RuntimeEnv,
+    execution::{config::SessionConfig, runtime_env::RuntimeEnv},
     physical_plan::ExecutionPlan,
 };
 use object_store::path::Path as ObjectPath;
@@ -47,17 +47,12 @@ pub(super) fn scan(
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let known: Vec<Statistics> = files.iter().map(|file| statistics::of_file(file, schema, projection)).collect();
     let total = Statistics::try_merge_iter(&known, schema)?;
-    let listed = files.iter().zip(known).map(|(file, known)| {
-        let listed = list(file, Vec::new(), known)?;
-        Ok(if file.sorted_by.is_empty() { listed } else { listed.with_extension(InTimeOrder) })
-    });
+    let listed = files.iter().zip(known).map(|(file, known)| list_plain(file, known));
     let groups = FileGroup::new(listed.collect::<Result<Vec<_>>>()?).split_files(state.config().target_partitions());
-    let source = source(state.config_options(), state.runtime_env(), TableSchema::from(Arc::clone(schema)))?;
-    // Columns are decoded only where the conditions on others hold: half the time where few rows
-    // meet them.
-    let source = source.with_pushdown_filters(true);
     let has_all = files.iter().all(|file| wanted.times.covers(TimeRange::new(file.min_time, file.max_time)));
-    let source = TimedSource::new(state, source, (!has_all).then_some(wanted.times), wanted.few)?;
+    let times = if has_all { TimeRange::ALL } else { wanted.times };
+    let wanted = WantedRows { times, ..wanted };
+    let source = timed_source((state.config(), state.runtime_env()), schema, wanted)?;
     let config = FileScanConfigBuilder::new(session::data_url()?, Arc::new(source))
         .with_file_groups(groups)
         .with_statistics(total)
@@ -65,6 +60,25 @@ pub(super) fn scan(
         .with_expr_adapter(texts::adapter(schema, files.iter().map(|file| &***file)))
         .build();
     Ok(DataSourceExec::from_data_source(config))
+}
+
+/// Returns the source of a scan that gives the rows that are wanted.
+pub(super) fn timed_source(
+    (config, runtime): (&SessionConfig, &RuntimeEnv),
+    schema: &SchemaRef,
+    wanted: WantedRows,
+) -> Result<TimedSource> {
+    let source = source(config.options(), runtime, TableSchema::from(Arc::clone(schema)))?;
+    // Columns are decoded only where the conditions on others hold: half the time where few rows
+    // meet them.
+    let source = source.with_pushdown_filters(true);
+    TimedSource::new(config, source, (wanted.times != TimeRange::ALL).then_some(wanted.times), wanted.few)
+}
+
+/// Returns a file as a scan lists it that reads nothing but data files.
+pub(super) fn list_plain(file: &Arc<DataFile>, known: Statistics) -> Result<PartitionedFile> {
+    let listed = list(file, Vec::new(), known)?.with_extension(Arc::clone(file));
+    Ok(if file.sorted_by.is_empty() { listed } else { listed.with_extension(InTimeOrder) })
 }
 
 /// Returns the Parquet source of a scan, with the session's settings. It keeps the footers and page

@@ -23,17 +23,21 @@ mod create;
 mod deletes;
 mod dialect;
 mod dictionaries;
+#[cfg(feature = "distributed")]
+mod distributed;
 mod error;
 mod files;
 mod functions;
 mod grouping_sets;
 mod guard;
+mod hourly;
 mod insert;
 mod integer_division;
 mod latest;
 mod local;
 mod lru;
 mod merge;
+mod one_view;
 mod parameters;
 mod part;
 mod past;
@@ -60,6 +64,7 @@ mod texts;
 mod times;
 mod undictionary_group_keys;
 mod unique_names;
+mod walk;
 mod window_memory;
 
 use std::{fmt::Debug, path::Path, sync::Arc, time::Duration};
@@ -70,6 +75,8 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 pub use self::answer::{Answer, AnswerEnder};
 pub(crate) use self::change::{Change, parse as parse_change};
+#[cfg(feature = "distributed")]
+pub use self::distributed::{ClusterStats, QueryCluster, QueryWorker};
 pub(crate) use self::insert::{InsertRows as InsertedRows, placeholders as inserted_placeholders};
 pub(crate) use self::snapshots::RestorePoint;
 use self::{account::Accounts, planner::StatementPlanner};
@@ -186,6 +193,18 @@ impl QueryEngine {
         Ok(Answer::new(stream, files, deadline, self.timeout, account))
     }
 
+    /// Runs one statement over one table as it was when `view` was taken, whose name has its
+    /// database in front. Must be called as [`sql`](Self::sql).
+    pub(crate) async fn of_view(&self, view: TableView, statement: &Statement, values: &RecordBatch) -> Result<Answer> {
+        let deadline = Instant::now() + self.timeout;
+        self.wait_for_memory(deadline).await?;
+        let account = self.accounts.open(deadline, statement.memory_limit_bytes());
+        let tables = Arc::new(one_view::OneView(view));
+        let planned = timeout_at(deadline, self.planner.plan_over(tables, statement, values, &account)).await;
+        let (stream, files) = planned.map_err(|_| error::timed_out(self.timeout))??;
+        Ok(Answer::new(stream, files, deadline, self.timeout, account))
+    }
+
     async fn wait_for_memory(&self, deadline: Instant) -> Result<()> {
         let patience = deadline.min(Instant::now() + PATIENCE);
         while self.accounts.is_full() {
@@ -195,6 +214,24 @@ impl QueryEngine {
             sleep(LOOK_EVERY).await;
         }
         Ok(())
+    }
+
+    /// Spreads queries over the nodes of `cluster` from now on. Only the first call counts.
+    #[cfg(feature = "distributed")]
+    pub(crate) fn join(&self, cluster: Arc<dyn QueryCluster>) -> Result<()> {
+        self.planner.join(cluster, &self.accounts, self.timeout)
+    }
+
+    /// Returns what became of queries since this node joined a cluster, if it did.
+    #[cfg(feature = "distributed")]
+    pub(crate) fn cluster_stats(&self) -> Option<ClusterStats> {
+        self.planner.cluster_stats()
+    }
+
+    /// Returns what executes parts of other nodes' queries here.
+    #[cfg(feature = "distributed")]
+    pub(crate) fn worker(&self) -> QueryWorker {
+        self.planner.worker(&self.accounts, self.timeout)
     }
 
     /// Returns how many statements are planned now, and how many of them no caller waits for any

@@ -16,14 +16,14 @@ use datafusion::{
         sqlparser::{
             ast::{
                 Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, ObjectNamePart, TableAlias,
-                TableFactor, TableVersion, Value, VisitMut, VisitorMut,
+                TableFactor, TableVersion, Value, VisitorMut,
             },
             tokenizer::{Token, TokenWithSpan},
         },
     },
 };
 
-use super::{QueryTables, statement::refuse};
+use super::{QueryTables, statement::refuse, walk};
 use crate::{Error, PastMoment, Result, SnapshotInfo, model::TableSchema, view::TableView};
 
 /// Stands between the name of a database and the number of a state; no name has it.
@@ -71,18 +71,8 @@ pub(super) fn shown_in(text: &str) -> String {
 /// [`Error::Sql`] for what cannot be said.
 pub(super) fn take(statement: &mut Parsed, database: &str) -> Result<Vec<Moment>> {
     let mut taking = Taking { database, moments: Vec::new() };
-    match visit(statement, &mut taking) {
-        ControlFlow::Continue(()) => Ok(taking.moments),
-        ControlFlow::Break(error) => Err(error),
-    }
-}
-
-fn visit(statement: &mut Parsed, taking: &mut Taking<'_>) -> ControlFlow<Error> {
-    match statement {
-        Parsed::Explain(explain) => visit(&mut explain.statement, taking),
-        Parsed::Statement(statement) => statement.visit(taking),
-        _ => ControlFlow::Continue(()),
-    }
+    walk::change_inner(statement, &mut taking)?;
+    Ok(taking.moments)
 }
 
 struct Taking<'a> {

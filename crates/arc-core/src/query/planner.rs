@@ -30,6 +30,8 @@ use super::{
     statement::{self, ReadRequest, Statement, refuse},
     window_memory,
 };
+#[cfg(feature = "distributed")]
+use super::{account::Accounts, distributed};
 use crate::{Error, PastMoment, Result, model::TableSchema};
 
 /// What DataFusion says of a `SELECT` that gives two of its columns one name.
@@ -54,6 +56,9 @@ pub(super) struct StatementPlanner {
     /// Most bytes that one function may make for one batch.
     limit_bytes: usize,
     threads: Threads,
+    /// The nodes that queries are spread over.
+    #[cfg(feature = "distributed")]
+    cluster: std::sync::OnceLock<Arc<distributed::Cluster>>,
 }
 
 impl StatementPlanner {
@@ -65,7 +70,34 @@ impl StatementPlanner {
             memory_bytes,
             limit_bytes: functions::limit(memory_bytes),
             threads: Threads::new(),
+            #[cfg(feature = "distributed")]
+            cluster: std::sync::OnceLock::new(),
         }
+    }
+
+    /// Spreads queries over the nodes of `cluster` from now on.
+    #[cfg(feature = "distributed")]
+    pub(super) fn join(
+        &self,
+        nodes: Arc<dyn distributed::QueryCluster>,
+        accounts: &Arc<Accounts>,
+        timeout: std::time::Duration,
+    ) -> Result<()> {
+        let cluster = distributed::Cluster::new(nodes, self.worker(accounts, timeout))?;
+        // A second one does not count.
+        let _ = self.cluster.set(Arc::new(cluster));
+        Ok(())
+    }
+
+    #[cfg(feature = "distributed")]
+    pub(super) fn cluster_stats(&self) -> Option<distributed::ClusterStats> {
+        self.cluster.get().map(|cluster| cluster.stats())
+    }
+
+    /// Returns what executes parts of other nodes' queries.
+    #[cfg(feature = "distributed")]
+    pub(super) fn worker(&self, accounts: &Arc<Accounts>, timeout: std::time::Duration) -> distributed::QueryWorker {
+        distributed::worker(&self.base, accounts, self.memory_bytes, timeout)
     }
 
     /// Returns how many statements are planned now, and how many of them no caller waits for any
@@ -83,6 +115,20 @@ impl StatementPlanner {
         account: &Account,
     ) -> Result<(SendableRecordBatchStream, ScannedFiles)> {
         let mut planning = self.planning(database, statement, values, account);
+        self.threads.run(move || planning.run()).await
+    }
+
+    /// Plans as [`plan`](Self::plan), over other tables than all other statements.
+    pub(super) async fn plan_over(
+        &self,
+        tables: Arc<dyn QueryTables>,
+        statement: &Statement,
+        values: &RecordBatch,
+        account: &Account,
+    ) -> Result<(SendableRecordBatchStream, ScannedFiles)> {
+        let mut planning = self.planning("", statement, Some(values), account);
+        planning.all_tables = Arc::clone(&tables);
+        planning.see(tables);
         self.threads.run(move || planning.run()).await
     }
 
@@ -123,6 +169,8 @@ impl StatementPlanner {
             memory_bytes: self.memory_bytes,
             values: values.cloned(),
             limit_bytes: self.limit_bytes,
+            #[cfg(feature = "distributed")]
+            cluster: self.cluster.get().map(|cluster| (Arc::clone(cluster), account.deadline())),
         }
     }
 }
@@ -144,6 +192,9 @@ struct StatementPlanning {
     /// Values for the statement's placeholders, if they are known.
     values: Option<RecordBatch>,
     limit_bytes: usize,
+    /// The nodes that it is spread over, and when its time is over.
+    #[cfg(feature = "distributed")]
+    cluster: Option<(Arc<distributed::Cluster>, tokio::time::Instant)>,
 }
 
 /// A statement that may be run: what it says is known already, or has to be computed.
@@ -160,13 +211,41 @@ impl StatementPlanning {
             Planned::Logical(plan) => {
                 let explains = matches!(plan, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_));
                 let physical = executor::block_on(self.physical(&self.bound(plan)?))?;
-                let context = TaskContext::from(&self.state).with_runtime(Arc::clone(&self.runtime));
-                let stream = execute_stream(physical, Arc::new(context)).map_err(error::from_datafusion)?;
+                // What a plan is made of is told of one node.
+                let stream = if explains { self.executed(physical) } else { self.spread(physical) };
+                let stream = stream.map_err(error::from_datafusion)?;
                 let stream = if explains { self.with_scans(stream)? } else { stream };
                 let files = self.catalogs().map(Catalogs::scanned_files).unwrap_or_default();
                 Ok((self.pin(stream), files))
             }
         }
+    }
+
+    /// Returns the rows of a plan, which are computed by this node.
+    fn executed(&self, plan: Arc<dyn ExecutionPlan>) -> Result<SendableRecordBatchStream, DataFusionError> {
+        let context = TaskContext::from(&self.state).with_runtime(Arc::clone(&self.runtime));
+        execute_stream(plan, Arc::new(context))
+    }
+
+    #[cfg(not(feature = "distributed"))]
+    fn spread(&self, plan: Arc<dyn ExecutionPlan>) -> Result<SendableRecordBatchStream, DataFusionError> {
+        self.executed(plan)
+    }
+
+    /// Returns the rows of a plan, parts of which are computed by the nodes of the cluster, if there
+    /// is one.
+    #[cfg(feature = "distributed")]
+    fn spread(&self, plan: Arc<dyn ExecutionPlan>) -> Result<SendableRecordBatchStream, DataFusionError> {
+        let Some((cluster, deadline)) = &self.cluster else { return self.executed(plan) };
+        let spread = distributed::Spread {
+            cluster: Arc::clone(cluster),
+            state: self.state.clone(),
+            context: TaskContext::from(&self.state).with_runtime(Arc::clone(&self.runtime)),
+            deadline: *deadline,
+            memory_bytes: self.statement.memory_limit_bytes(),
+            limit_bytes: self.limit_bytes,
+        };
+        executor::block_on(spread.execute(plan))
     }
 
     /// Puts the tables in place as this statement sees them; what is returned keeps them so until

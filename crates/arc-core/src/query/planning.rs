@@ -29,7 +29,7 @@ use super::error;
 use crate::{Error, Result};
 
 /// Stack of a planning thread. Only pages that are touched take memory.
-const STACK_BYTES: usize = 64 << 20;
+pub(super) const STACK_BYTES: usize = 64 << 20;
 
 /// Threads for each core that plan for a thread that waits.
 const FOR_EACH_CORE: usize = 2;

@@ -24,7 +24,7 @@ use datafusion::{
 
 use super::{
     DataPlace, QueryTables, account::Account, asof, bounded_operators::BoundedOperators, catalog, error, functions,
-    grouping_sets::GroupingSets, integer_division::IntegerDivision, latest, local::LocalTables,
+    grouping_sets::GroupingSets, hourly::StoredHours, integer_division::IntegerDivision, latest, local::LocalTables,
     planning::AbortableRule, pool::BudgetedPool, runs::GroupRuns, scale, semantics, times,
     undictionary_group_keys::UndictionaryGroupKeys, unique_names,
 };
@@ -98,6 +98,7 @@ pub(super) fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + 
     let mut rules: Vec<_> = PhysicalOptimizer::new().rules.into_iter().map(mended).collect();
     rules.insert(0, Arc::new(GroupingSets));
     rules.push(Arc::new(semantics::NanGroups));
+    rules.push(Arc::new(StoredHours));
     rules.push(Arc::new(GroupRuns));
     rules
 }

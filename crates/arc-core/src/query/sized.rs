@@ -60,10 +60,18 @@ fn has_any_size(data_type: &DataType) -> bool {
 }
 
 #[derive(Debug)]
-struct Sized {
+pub(super) struct Sized {
     inner: Arc<dyn ExecutionPlan>,
     made: Vec<usize>,
     allowed_bytes: u64,
+}
+
+impl Sized {
+    /// Returns the projection.
+    #[cfg(feature = "distributed")]
+    pub(super) fn inner(&self) -> &Arc<dyn ExecutionPlan> {
+        &self.inner
+    }
 }
 
 fn check(batch: &RecordBatch, made: &[usize], allowed_bytes: u64) -> Result<()> {

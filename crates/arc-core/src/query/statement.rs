@@ -8,14 +8,14 @@ use arrow::array::RecordBatch;
 use datafusion::sql::{
     parser::{DFParserBuilder, Statement as Parsed},
     sqlparser::{
-        ast::{self, Ident, ObjectName, ShowStatementIn, ShowStatementInParentType, ShowStatementOptions},
+        ast::{self, Ident, ObjectName, ShowStatementIn, ShowStatementInParentType, ShowStatementOptions, Visitor},
         dialect::GenericDialect,
         keywords::Keyword,
         tokenizer::{Token, TokenWithSpan, Tokenizer, Word},
     },
 };
 
-use super::{asof, dialect::Limited, error, local::LocalTables, parameters};
+use super::{asof, dialect::Limited, error, local::LocalTables, parameters, walk};
 use crate::{AccessScope, Error, Result};
 
 /// Longest statement accepted, in bytes.
@@ -469,17 +469,27 @@ fn not_a_query<T>(statement: &str) -> Result<T> {
     refuse(format!("{verb} is not allowed: SQL here reads, and nothing else"))
 }
 
+/// Counts the names of tables.
+struct TableNames(usize);
+
+impl Visitor for TableNames {
+    type Break = Error;
+
+    fn pre_visit_relation(&mut self, _: &ObjectName) -> ControlFlow<Error> {
+        self.0 += 1;
+        ControlFlow::Continue(())
+    }
+}
+
 /// Returns how often `statement` names a table.
 fn relations(statement: &Parsed) -> usize {
     match statement {
         Parsed::Explain(explain) => relations(&explain.statement),
         Parsed::Statement(statement) => {
-            let mut relations = 0;
-            let _ = ast::visit_relations(statement, |_| {
-                relations += 1;
-                ControlFlow::<()>::Continue(())
-            });
-            relations
+            let mut relations = TableNames(0);
+            // It ends no walk.
+            let _ = walk::read(statement, &mut relations);
+            relations.0
         }
         _ => 0,
     }

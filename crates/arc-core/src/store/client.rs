@@ -19,7 +19,7 @@ use object_store::{
 use parking_lot::{Condvar, Mutex};
 use tokio::runtime::{Builder, Runtime};
 
-use super::StoreOptions;
+use super::{Patience, StoreOptions};
 use crate::{Error, Result};
 
 /// The longest pause between two tries.
@@ -159,13 +159,12 @@ impl StoreClient {
     ///
     /// It may have been put by any try, or within the store's own client, though the answer was an
     /// error: `is_ours` then looks at what is there. If nothing is there, that says nothing, for a
-    /// request may still be under way: the same bytes are put again. A `patient` caller waits until
-    /// the store answers, or until waits are aborted.
+    /// request may still be under way: the same bytes are put again, for as long as `patience` says.
     pub(super) fn put_new(
         &self,
         key: &StorePath,
         payload: &PutPayload,
-        patient: bool,
+        patience: Patience,
         is_ours: impl Fn() -> Result<bool, StoreError>,
     ) -> Result<(), PutFailure> {
         let mut tried = 0;
@@ -178,7 +177,11 @@ impl StoreClient {
                 Err(error) if tried == 0 && is_refusal(&error) => return Err(PutFailure::NotThere(error)),
                 Err(error) => error,
             };
-            let gives_up = self.is_last(tried) && (!patient || self.is_hurried());
+            let gives_up = match patience {
+                Patience::Once => true,
+                Patience::Tries => self.is_last(tried),
+                Patience::Forever => self.is_last(tried) && self.is_hurried(),
+            };
             match is_ours() {
                 Ok(true) => return Ok(()),
                 Ok(false) => return Err(PutFailure::Taken),

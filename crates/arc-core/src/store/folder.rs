@@ -73,9 +73,10 @@ impl<V: Deref<Target = dyn Vfs> + Debug + Send + Sync> ObjectLocation for Folder
         match self.vfs.list(&self.dir) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
             Err(e) => Err(e),
-            Ok(entries) => {
-                Ok(entries.into_iter().map(|entry| FoundObject { name: entry.name, settled: true }).collect())
-            }
+            Ok(entries) => Ok(entries
+                .into_iter()
+                .map(|entry| FoundObject { name: entry.name, settled: true, bytes: entry.len })
+                .collect()),
         }
     }
 

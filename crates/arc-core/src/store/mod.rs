@@ -9,16 +9,26 @@
 mod blocks;
 #[cfg(feature = "object-store")]
 mod client;
+#[cfg(feature = "object-store")]
+mod copies;
 mod data_files;
 #[cfg(feature = "object-store")]
 mod durable;
 mod folder;
 #[cfg(feature = "object-store")]
+mod log_mount;
+#[cfg(feature = "object-store")]
 mod mount;
 #[cfg(feature = "object-store")]
 mod options;
+#[cfg(feature = "object-store")]
+mod owner_log;
 #[cfg(feature = "query")]
 mod packed;
+#[cfg(feature = "object-store")]
+mod patience;
+#[cfg(feature = "object-store")]
+mod probe;
 mod publish;
 #[cfg(feature = "query")]
 mod reads;
@@ -37,14 +47,26 @@ pub(crate) use data_files::{FoundFiles, data_files, file_name, find_data_files};
 #[cfg(feature = "object-store")]
 pub use durable::DurableLocal;
 pub(crate) use folder::FolderLocation;
+#[cfg(feature = "object-store")]
+pub(crate) use patience::Patience;
 pub(crate) use publish::object_of_temporary;
 #[cfg(test)]
 #[cfg(feature = "object-store-aws")]
 pub(crate) use s3::test_bucket;
 #[cfg(feature = "object-store")]
-pub(crate) use storage::OpenStorage;
+pub(crate) use {
+    copies::StoredObject,
+    log_mount::{LogMount, carried},
+    storage::OpenStorage,
+};
 #[cfg(feature = "object-store")]
-pub use {options::StoreOptions, remote::StoreLocation, storage::ObjectStorage};
+pub use {
+    options::StoreOptions,
+    owner_log::{LogSegment, LogState, OwnerLog},
+    probe::{KeptPromise, ProbeReport, probe},
+    remote::StoreLocation,
+    storage::ObjectStorage,
+};
 #[cfg(feature = "query")]
 pub(crate) use {
     packed::{EXPIRED, PackedReads},
@@ -108,6 +130,15 @@ pub trait ObjectLocation: Debug + Send + Sync {
     ///
     /// Those of the file system or store.
     fn remove(&self, name: &str) -> io::Result<()>;
+
+    /// Removes objects, with as few requests as the location can. Asks once.
+    ///
+    /// # Errors
+    ///
+    /// Those of the file system or store: some may be removed then.
+    fn remove_all(&self, names: &[String]) -> io::Result<()> {
+        names.iter().try_for_each(|name| self.remove(name))
+    }
 }
 
 /// A name in an [`ObjectLocation`].
@@ -118,6 +149,8 @@ pub struct FoundObject {
     /// Whether it may be removed once it is not needed: a writer that stalled before it put the
     /// same name has had the time to run into it.
     pub settled: bool,
+    /// Its size.
+    pub bytes: u64,
 }
 
 /// Why an object was not put, and whether it may be there all the same.

@@ -7,11 +7,11 @@
 use std::{io, path::PathBuf, sync::Arc};
 
 use chrono::{DateTime, Utc};
-use futures::TryStreamExt;
-use object_store::{ObjectStore, ObjectStoreExt, PutPayload, path::Path as StorePath};
+use futures::{StreamExt, TryStreamExt, stream};
+use object_store::{Error as StoreError, ObjectStore, ObjectStoreExt, PutPayload, path::Path as StorePath};
 
 use super::{
-    FoundObject, ObjectLocation, PutError, StoreOptions,
+    FoundObject, ObjectLocation, Patience, PutError, StoreOptions,
     client::{PutFailure, StoreClient, io_error, read},
 };
 use crate::{Error, Result};
@@ -22,8 +22,7 @@ use crate::{Error, Result};
 pub struct StoreLocation {
     client: Arc<StoreClient>,
     prefix: StorePath,
-    /// Whether a put whose fate is unknown is tried until it is known.
-    patient: bool,
+    patience: Patience,
 }
 
 impl StoreLocation {
@@ -33,13 +32,12 @@ impl StoreLocation {
     ///
     /// [`Error::Io`] if the threads cannot be started.
     pub fn new(store: Arc<dyn ObjectStore>, prefix: StorePath, options: StoreOptions) -> Result<Self> {
-        Ok(Self { client: Arc::new(StoreClient::new(store, options)?), prefix, patient: false })
+        Ok(Self { client: Arc::new(StoreClient::new(store, options)?), prefix, patience: Patience::Tries })
     }
 
-    /// Returns a location whose puts wait for the store for as long as it takes, unless the waits
-    /// of the client are aborted.
-    pub(super) fn patient(client: Arc<StoreClient>, prefix: StorePath) -> Self {
-        Self { client, prefix, patient: true }
+    /// Returns a location of a client that others use, too.
+    pub(super) fn shared(client: Arc<StoreClient>, prefix: StorePath, patience: Patience) -> Self {
+        Self { client, prefix, patience }
     }
 
     fn key(&self, name: &str) -> StorePath {
@@ -67,7 +65,7 @@ impl ObjectLocation for StoreLocation {
         // The bytes tell whose object it is, for no other caller writes the same ones.
         let is_ours = || self.client.once(read(self.client.store(), key.clone())).map(|found| found == bytes);
         let failed = |error| Error::io("put", self.path(name), io_error(error));
-        self.client.put_new(&key, &payload, self.patient, is_ours).map_err(|failure| match failure {
+        self.client.put_new(&key, &payload, self.patience, is_ours).map_err(|failure| match failure {
             PutFailure::NotThere(error) => PutError::NotThere(failed(error)),
             PutFailure::Taken => PutError::Taken,
             PutFailure::Unknown(error) => PutError::Unknown(failed(error)),
@@ -96,7 +94,8 @@ impl ObjectLocation for StoreLocation {
             .filter_map(|object| {
                 let mut below = object.location.prefix_match(&self.prefix)?;
                 let name = below.next()?.as_ref().to_owned();
-                below.next().is_none().then(|| FoundObject { name, settled: is_settled(object.last_modified) })
+                let settled = is_settled(object.last_modified);
+                below.next().is_none().then_some(FoundObject { name, settled, bytes: object.size })
             })
             .collect();
         objects.sort_by(|a, b| a.name.cmp(&b.name));
@@ -114,5 +113,17 @@ impl ObjectLocation for StoreLocation {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
             removed => removed,
         }
+    }
+
+    fn remove_all(&self, names: &[String]) -> io::Result<()> {
+        let keys: Vec<Result<StorePath, StoreError>> = names.iter().map(|name| Ok(self.key(name))).collect();
+        let store = self.client.store();
+        let removed = self.client.once(async move {
+            let removed = store.delete_stream(stream::iter(keys).boxed()).collect::<Vec<_>>().await;
+            // An earlier try may have removed some.
+            let is_gone = |error: &StoreError| matches!(error, StoreError::NotFound { .. });
+            removed.into_iter().filter_map(Result::err).find(|error| !is_gone(error)).map_or(Ok(()), Err)
+        });
+        removed.map_err(io_error)
     }
 }

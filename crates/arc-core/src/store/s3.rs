@@ -71,7 +71,8 @@ fn open(location: &Location<'_>, endpoint: Option<&str>) -> Result<ObjectStorage
         builder = builder.with_endpoint(endpoint);
     }
     let store = builder.build().map_err(|e| refused(e.to_string()))?;
-    Ok(ObjectStorage::new(Arc::new(store), location.prefix))
+    let identity = format!("{} {}", endpoint.unwrap_or_default(), location.bucket);
+    Ok(ObjectStorage::new(Arc::new(store), location.prefix).identity(identity))
 }
 
 /// Returns the bucket `arc` of the server that `ARC_S3_ENDPOINT` names; `scripts/s3` starts one.

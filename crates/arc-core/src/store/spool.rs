@@ -18,7 +18,10 @@ use bytes::Bytes;
 use object_store::{MultipartUpload, ObjectMeta, ObjectStoreExt, PutPayload, path::Path as StorePath};
 use parking_lot::Mutex;
 
-use super::client::{PutFailure, StoreClient, check_length, generic, io_error};
+use super::{
+    Patience,
+    client::{PutFailure, StoreClient, check_length, generic, io_error},
+};
 use crate::vfs::{Vfs, VfsFile};
 
 /// The folder, below the data directory.
@@ -190,7 +193,7 @@ impl Spool {
             let (store, key) = (self.client.store(), key.clone());
             self.client.once(async move { Ok(store.head(&key).await?.size == size) })
         };
-        self.client.put_new(key, &payload, false, is_ours).map_err(|failure| match failure {
+        self.client.put_new(key, &payload, Patience::Tries, is_ours).map_err(|failure| match failure {
             PutFailure::NotThere(error) | PutFailure::Unknown(error) => io_error(error),
             PutFailure::Taken => io::ErrorKind::AlreadyExists.into(),
         })

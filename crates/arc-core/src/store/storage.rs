@@ -1,12 +1,14 @@
 //! An object store in which an engine keeps its data files and its manifest.
 
-use std::{fmt, path::Path, sync::Arc, time::Duration};
+use std::{fmt, future::Future, path::Path, sync::Arc, time::Duration};
 
-use object_store::{ObjectStore, path::Path as StorePath};
+use object_store::{Error as StoreError, ObjectStore, path::Path as StorePath};
 
 #[cfg(feature = "query")]
 use super::reads::StoreReads;
-use super::{ObjectLocation, StoreLocation, StoreOptions, client::StoreClient, mount::StoreMount, spool};
+use super::{
+    ObjectLocation, Patience, StoreLocation, StoreOptions, client::StoreClient, mount::StoreMount, probe, spool,
+};
 use crate::{Error, Result, vfs::Vfs};
 
 /// Where in which object store data files and manifest are kept, and how patiently. The log stays
@@ -22,6 +24,8 @@ pub struct ObjectStorage {
     prefix: String,
     options: StoreOptions,
     take_over: bool,
+    /// Which store it is, where two clients may be of one.
+    identity: Option<String>,
 }
 
 impl fmt::Debug for ObjectStorage {
@@ -35,7 +39,14 @@ impl fmt::Debug for ObjectStorage {
 impl ObjectStorage {
     /// Returns the location below `prefix` of `store`; parts of the prefix are separated by `/`.
     pub fn new(store: Arc<dyn ObjectStore>, prefix: impl Into<String>) -> Self {
-        Self { store, prefix: prefix.into(), options: StoreOptions::default(), take_over: false }
+        Self { store, prefix: prefix.into(), options: StoreOptions::default(), take_over: false, identity: None }
+    }
+
+    /// Says which store it is: one of the same name can copy objects from here by itself.
+    #[cfg(feature = "object-store-aws")]
+    pub(super) fn identity(mut self, identity: String) -> Self {
+        self.identity = Some(identity);
+        self
     }
 
     /// Sets how long and how often the store is asked.
@@ -58,8 +69,9 @@ impl ObjectStorage {
 /// An [`ObjectStorage`] in use.
 #[derive(Debug, Clone)]
 pub(crate) struct OpenStorage {
-    client: Arc<StoreClient>,
-    prefix: StorePath,
+    pub(super) client: Arc<StoreClient>,
+    pub(super) prefix: StorePath,
+    pub(super) identity: Option<String>,
     pub(crate) take_over: bool,
 }
 
@@ -71,10 +83,10 @@ impl OpenStorage {
     /// [`Error::InvalidOption`] for a prefix that cannot be one; [`Error::Io`] if the threads
     /// cannot be started.
     pub(crate) fn new(storage: ObjectStorage) -> Result<Self> {
-        let ObjectStorage { store, prefix, options, take_over } = storage;
+        let ObjectStorage { store, prefix, options, take_over, identity } = storage;
         let prefix = StorePath::parse(&prefix)
             .map_err(|e| Error::InvalidOption { option: "prefix of the object store", reason: e.to_string() })?;
-        Ok(Self { client: Arc::new(StoreClient::new(store, options)?), prefix, take_over })
+        Ok(Self { client: Arc::new(StoreClient::new(store, options)?), prefix, identity, take_over })
     }
 
     /// Returns `local` with the data files and the manifest of the data directory `root` in the
@@ -96,8 +108,40 @@ impl OpenStorage {
     /// Returns the place of one writer's manifest. Its puts wait for the store as long as it takes,
     /// unless its waits are aborted.
     pub(crate) fn location(&self, folder: [&str; 2]) -> Arc<dyn ObjectLocation> {
-        let prefix = folder.into_iter().fold(self.prefix.clone(), StorePath::join);
-        Arc::new(StoreLocation::patient(Arc::clone(&self.client), prefix))
+        self.location_with(folder, Patience::Forever)
+    }
+
+    /// Returns the place of the objects below a folder.
+    pub(crate) fn location_with(&self, folder: [&str; 2], patience: Patience) -> Arc<dyn ObjectLocation> {
+        let prefix = self.key(folder);
+        Arc::new(StoreLocation::shared(Arc::clone(&self.client), prefix, patience))
+    }
+
+    /// Returns the name of an object below a folder.
+    pub(super) fn key(&self, parts: [&str; 2]) -> StorePath {
+        parts.into_iter().fold(self.prefix.clone(), StorePath::join)
+    }
+
+    pub(super) fn store(&self) -> Arc<dyn ObjectStore> {
+        self.client.store()
+    }
+
+    /// Waits for one request, no longer than it may take.
+    pub(super) fn ask_once<T: Send + 'static>(
+        &self,
+        request: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.client.once(request)
+    }
+
+    /// Tries whether the store puts an object only if there is none: the first engine that comes to
+    /// it finds out.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadStore`] if it does not; [`Error::Io`].
+    pub(crate) fn check_create(&self) -> Result<()> {
+        probe::check_create(self)
     }
 
     /// Returns the store as queries read it, with paths below the data directory.

@@ -26,6 +26,12 @@ pub use real::RealVfs;
 
 use range::FileRange;
 
+/// Returns one in how many steps a test cuts the power or fails a call: each of them in the proof.
+#[cfg(test)]
+pub(crate) fn stride(landing: usize) -> usize {
+    if std::env::var_os("TEST_TIER").is_some_and(|tier| tier == "proof") { 1 } else { landing }
+}
+
 /// Returns whether a call failed because the process or the machine had no file descriptors or no
 /// memory left for it: then nothing was done, and it can be tried again.
 pub(crate) fn is_shortage(error: &io::Error) -> bool {

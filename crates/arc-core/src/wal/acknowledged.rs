@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -32,6 +32,20 @@ pub(crate) struct Acknowledged {
     /// `None` if it could not be opened.
     file: Option<Box<dyn VfsFile>>,
     has_failed: AtomicBool,
+    /// What was noted last.
+    last: AtomicU64,
+    /// What tells processes on other machines whose log this is.
+    #[cfg_attr(not(feature = "object-store"), expect(dead_code, reason = "other machines share an object store"))]
+    identity: LogIdentity,
+}
+
+/// Whose log it is: the name of the data directory, if it has one, and the number of the commit with
+/// which it was opened.
+#[derive(Debug, Default)]
+#[cfg_attr(not(feature = "object-store"), expect(dead_code, reason = "other machines share an object store"))]
+pub(crate) struct LogIdentity {
+    pub(crate) directory: Option<String>,
+    pub(crate) opening: u64,
 }
 
 impl Acknowledged {
@@ -43,13 +57,31 @@ impl Acknowledged {
             opened => opened,
         };
         let file = file.inspect_err(|error| Self::warn(&path, error)).ok();
-        let acknowledged = Self { vfs: Arc::clone(vfs), path, file, has_failed: AtomicBool::new(false) };
+        let (has_failed, last, identity) = (AtomicBool::new(false), AtomicU64::new(seq.0), LogIdentity::default());
+        let acknowledged = Self { vfs: Arc::clone(vfs), path, file, has_failed, last, identity };
         acknowledged.note(seq);
         acknowledged
     }
 
+    /// Says whose log it is.
+    pub(crate) fn of(self, identity: LogIdentity) -> Self {
+        Self { identity, ..self }
+    }
+
+    /// Returns whose log it is.
+    #[cfg(feature = "object-store")]
+    pub(crate) fn identity(&self) -> &LogIdentity {
+        &self.identity
+    }
+
+    /// Returns what was noted last.
+    pub(crate) fn last(&self) -> SequenceNumber {
+        SequenceNumber(self.last.load(Ordering::Acquire))
+    }
+
     /// Notes that all frames up to `seq` are acknowledged, or are about to be.
     pub(crate) fn note(&self, seq: SequenceNumber) {
+        self.last.store(seq.0, Ordering::Release);
         let Some(file) = self.file.as_ref().filter(|_| !self.has_failed.load(Ordering::Relaxed)) else { return };
         if let Err(error) = file.write_all_at(&[&encode(seq)], 0) {
             Self::warn(&self.path, &error);

@@ -13,11 +13,15 @@
 
 mod acknowledged;
 mod frame;
+#[cfg(any(test, feature = "object-store"))]
+mod group;
 mod live;
 mod reader;
 mod rebuild;
 mod repair;
 mod segment;
+#[cfg(feature = "object-store")]
+mod served;
 mod spare;
 mod survey;
 mod sync;
@@ -32,9 +36,13 @@ use bytes::Bytes;
 
 use crate::{SequenceNumber, random::RandomSource};
 
-pub(crate) use acknowledged::{ACKNOWLEDGED_FILE, Acknowledged, acknowledged};
+pub(crate) use acknowledged::{ACKNOWLEDGED_FILE, Acknowledged, LogIdentity, acknowledged};
 pub(crate) use frame::MAX_PART_BYTES;
+#[cfg(feature = "object-store")]
+pub(crate) use group::{push_frame, read_frames};
 pub(crate) use rebuild::{Rebuild, segments};
+#[cfg(feature = "object-store")]
+pub(crate) use served::{read_segment, segment_files};
 pub(crate) use spare::SpareMaker;
 pub(crate) use survey::{FrameLocation, Survey, survey};
 #[cfg(test)]

@@ -35,10 +35,15 @@ impl SegmentName {
     }
 
     pub(super) fn path(&self, dir: &Path) -> PathBuf {
-        dir.join(format!("{:020}-{:016x}.wal", self.first_seq.0, self.salt))
+        dir.join(self.file_name())
     }
 
-    fn parse(name: &str) -> Option<Self> {
+    /// Returns the name of the segment's file.
+    pub(super) fn file_name(&self) -> String {
+        format!("{:020}-{:016x}.wal", self.first_seq.0, self.salt)
+    }
+
+    pub(super) fn parse(name: &str) -> Option<Self> {
         let (seq, salt) = name.strip_suffix(".wal")?.split_once('-')?;
         let whole = seq.len() == 20 && salt.len() == 16;
         let name = Self { first_seq: SequenceNumber(seq.parse().ok()?), salt: u64::from_str_radix(salt, 16).ok()? };

@@ -28,7 +28,9 @@ const LARGE: &str = "spare.large";
 /// Either of them before it is whole.
 const UNFINISHED: &str = "spare.tmp";
 
-static ZEROS: [u8; 1 << 20] = [0; 1 << 20];
+/// In the program as they are, so not many; a call writes them [`ZEROS_A_CALL`] times.
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+const ZEROS_A_CALL: usize = 16;
 
 /// Makes spares; a handle for another thread. Clones share the spares with the log.
 #[derive(Debug, Clone)]
@@ -297,11 +299,15 @@ impl Drop for FillGuard<'_, '_> {
 
 /// Overwrites a part of a file with zeros.
 pub(super) fn zero(file: &dyn VfsFile, part: Range<u64>) -> io::Result<()> {
+    let parts = [ZEROS.as_slice(); ZEROS_A_CALL];
     let mut offset = part.start;
     while offset < part.end {
-        let len = usize::try_from(part.end - offset).unwrap_or(usize::MAX).min(ZEROS.len());
-        file.write_all_at(&[ZEROS.get(..len).unwrap_or_default()], offset)?;
-        offset += len as u64;
+        let left = usize::try_from(part.end - offset).unwrap_or(usize::MAX);
+        let whole = parts.get(..left / ZEROS.len()).unwrap_or(&parts);
+        let rest = ZEROS.get(..left).unwrap_or_default();
+        let written = if whole.is_empty() { &[rest] } else { whole };
+        file.write_all_at(written, offset)?;
+        offset += written.iter().map(|part| part.len() as u64).sum::<u64>();
     }
     Ok(())
 }

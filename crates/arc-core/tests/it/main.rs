@@ -14,6 +14,7 @@ mod directory;
 mod drops;
 mod durability;
 mod history;
+mod hourly;
 mod idempotency;
 mod images;
 mod inserts;

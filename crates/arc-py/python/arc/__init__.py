@@ -37,7 +37,7 @@ from arc.errors import (
 )
 from arc.progress import show_progress
 from arc.readable import Result
-from arc.receipts import BackupReport, Executed, Finding, FlushReport, Rejected, VerifyReport, Written
+from arc.receipts import BackupReport, Executed, Finding, FlushReport, PushReport, Rejected, VerifyReport, Written
 from arc.relation import Relation
 
 Answer = Relation
@@ -47,9 +47,10 @@ if TYPE_CHECKING:
     from arc.aio import Async
     from arc.remote import Connection, connect
     from arc.served import Served
+    from arc.tail import Tail
     from arc.writer import Writer
 
-_LATER = {"Async": "arc.aio", "Connection": "arc.remote", "connect": "arc.remote", "Served": "arc.served", "Writer": "arc.writer"}
+_LATER = {"Async": "arc.aio", "Connection": "arc.remote", "connect": "arc.remote", "Served": "arc.served", "Tail": "arc.tail", "Writer": "arc.writer"}
 
 
 def __getattr__(name: str) -> Any:
@@ -81,6 +82,7 @@ __all__ = [
     "IoError",
     "NotFoundError",
     "OutcomeUnknownError",
+    "PushReport",
     "QueryTimeoutError",
     "Rejected",
     "Relation",
@@ -90,6 +92,7 @@ __all__ = [
     "Served",
     "StorageFullError",
     "Table",
+    "Tail",
     "VerifyReport",
     "Writer",
     "Written",

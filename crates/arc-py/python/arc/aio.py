@@ -11,9 +11,12 @@ from arc import scopes
 from arc.readable import Result
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from arc.receipts import Executed, Written
     from arc.relation import Parameters, Relation
     from arc.store import Store
+    from arc.tail import Tail
 
 T = TypeVar("T")
 
@@ -42,6 +45,11 @@ class Async:
             answer.cancel()
             reading.add_done_callback(_forget)
             raise
+
+    async def tail(self, name: str, *, since: datetime | int | None = None) -> Tail:
+        """Begins a tail as :meth:`arc.Engine.tail` does, for ``async for``: a task that waits for rows may be cancelled, and
+        none is lost by that."""
+        return await self._call(partial(self._store.tail, name, since=since))
 
     async def write(self, table: str, data: Any, **settings: Any) -> Written:
         """Writes as :meth:`arc.Engine.write` does. A write that has begun is done even if the task is cancelled."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from arc._arc import Table
 from arc.errors import InvalidInputError
+from arc.unstorable import refuse_name
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 EXPECTED = "int, float, bool, str, bytes, datetime or None"
@@ -154,6 +155,7 @@ def of_columns(columns: Mapping[str, list[Any]], *, keep: Sequence[str] = ()) ->
     for name, values in columns.items():
         if not isinstance(name, str):
             raise InvalidInputError(f"a name of a column is a {type(name).__name__}, str was expected: {name!r}")
+        refuse_name(name)
         kind, values = column(name, values)
         if kind == "null" and not values and name in keep:
             kind = "time"

@@ -10,8 +10,11 @@ from arc.errors import Error
 from arc.relation import Parameters, Relation
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from arc.receipts import Executed, Written
     from arc.store import Store
+    from arc.tail import Tail
     from arc.types import Durability, OnConflict, Precision, Rows, Seconds
     from arc.writer import Writer
 
@@ -133,6 +136,11 @@ class Database:
     def scan(self, table: str) -> Any:
         """Returns a table as a lazy frame of polars; see :meth:`arc.Engine.scan`."""
         return self[table].scan()
+
+    def tail(self, table: str, *, since: datetime | int | None = None) -> Tail:
+        """Returns the rows of a table that are acknowledged from now on; see :meth:`arc.Engine.tail`."""
+        tail: Tail = self.engine._tail_of(self.name, table, since)
+        return tail
 
     def tables(self) -> list[str]:
         """Returns the names of the tables, sorted."""

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from arc import _arc
 from arc.errors import BusyError, InvalidInputError
-from arc.receipts import BackupReport, Executed, FlushReport, VerifyReport, Written
+from arc.receipts import BackupReport, Executed, FlushReport, PushReport, VerifyReport, Written
 from arc.relation import Parameters
 from arc.store import AnswerLike, Store, parameters
 
 if TYPE_CHECKING:
     from arc._arc import Table
+    from arc.remote import Connection
     from arc.served import Served
+    from arc.tail import TailSource
     from arc.types import Durability, OnConflict, Seconds
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -52,6 +54,9 @@ class Engine(Store):
     def _run(self, database: str, query: str, params: Parameters, tables: dict[str, Table]) -> Executed:
         statement, rows = self._native.execute(database, query, params=parameters(params), tables=tables or None)
         return Executed(statement, rows)
+
+    def _tail(self, database: str, table: str, since_ns: int | None) -> TailSource:
+        return self._native.tail(database, table, since_ns)
 
     def _write(self, table: str, data: Any, **settings: Any) -> Written:
         return self._native.write(table, data, **settings)
@@ -116,6 +121,43 @@ class Engine(Store):
 
     def backup(self, target: str | PathLike[str]) -> BackupReport:
         return self._native.backup(target)
+
+    def push(
+        self,
+        to: str | PathLike[str] | Connection | Engine,
+        *,
+        token: str | None = None,
+        ca_file: str | None = None,
+        bytes_per_second: int | None = None,
+    ) -> PushReport:
+        """Hands the rows that were written by now to a server or another data directory, each once.
+
+        Data files are sent as they are and adopted there by one commit. However a push ends (Ctrl-C, a lost line, ``kill
+        -9``), the next one goes on where it was, in the middle of a file; what is there already is not sent again. Tables and
+        columns that are missing there are made. Deletes and drops of rows that were sent before are not sent.
+
+        >>> import arc, tempfile
+        >>> edge = arc.open(tempfile.mkdtemp() + "/edge")
+        >>> centre = arc.open(tempfile.mkdtemp() + "/centre")
+        >>> _ = edge.write_lp("plant", "pump,id=7 rpm=1450i 1700000000000000000")
+        >>> edge.push(centre).rows
+        1
+        >>> edge.push(centre).rows
+        0
+
+        to: ``"https://host:port"`` or ``"http://…"`` of a server; the path of a data directory that nobody has open; or what
+            ``arc.connect`` or ``arc.open`` returned.
+        token: what the server at that address lets in, which needs the right to write; by default ``ARC_TOKEN``.
+        ca_file: the certificate that the server's is signed by, if the system does not know it.
+        bytes_per_second: no more than this, on average over a piece of 1 MiB.
+
+        Raises ``InvalidInputError`` where the two do not agree on what was sent (one was copied, or restored from a backup),
+        and ``SchemaConflictError`` or ``InvalidInputError`` naming the column that conflicts; nothing changes there then.
+        """
+        from arc.push import opened
+
+        with opened(to, token, ca_file) as centre:
+            return self._native.push(centre, bytes_per_second)
 
     def unpack(self) -> int:
         return self._native.unpack()

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from arc import columns
+from arc import columns, unstorable
 from arc._arc import Table
 from arc.errors import InvalidInputError
 from arc.types import ArrowTable
@@ -43,6 +43,9 @@ def arrow_of(data: Any, time: str = "time") -> ArrowTable:
     if has_arrow(data):
         table: ArrowTable = data
         check_names(names_of(data))
+        if instance(data, "polars", "DataFrame"):
+            for name, dtype in data.schema.items():
+                unstorable.refuse_objects(name, dtype)
         return table
     if isinstance(data, Mapping):
         return of_mapping(data, time)
@@ -67,9 +70,10 @@ def names_of(data: Any) -> list[str]:
 
 
 def check_names(names: Iterable[str]) -> None:
-    """Refuses two columns of one name."""
+    """Refuses two columns of one name, and names that cannot be one."""
     seen = set()
     for name in names:
+        unstorable.refuse_name(name)
         if name in seen:
             raise InvalidInputError(f"two columns are called {name!r}")
         seen.add(name)
@@ -88,6 +92,7 @@ def of_pandas(frame: pandas.DataFrame, time: str) -> ArrowTable:
     named = any(name is not None for name in frame.index.names)
     check_names([*frame.columns, *(str(name) for name in frame.index.names if name is not None)])
     for name in frame.columns:
+        unstorable.refuse_spans(name, frame[name].dtype)
         if frame[name].dtype == object:
             if set(map(type, frame[name])) <= {str, type(None)}:
                 continue
@@ -109,7 +114,7 @@ def of_pandas(frame: pandas.DataFrame, time: str) -> ArrowTable:
         table: ArrowTable = pyarrow.Table.from_pandas(frame, preserve_index=named)
         return table
     except pyarrow.ArrowException as error:
-        raise InvalidInputError(f"the data frame cannot be stored: {error.args[0]}") from None
+        raise InvalidInputError(f"the data frame cannot be stored: {'; '.join(map(str, error.args))}") from None
 
 
 def is_missing(value: Any) -> bool:
@@ -170,10 +175,14 @@ def with_pyarrow() -> Callable[[Mapping[str, Any], str, bool], ArrowTable] | Non
                 built = Table.build([(name, kind, plain)], len(plain))
                 arrays[name] = pyarrow.table(built).column(0)
                 continue
+            dtype = getattr(values, "dtype", type(values).__name__)
+            if instance(values, "polars", "Series"):
+                unstorable.refuse_objects(name, dtype)
+            unstorable.refuse_spans(name, dtype)
             try:
                 arrays[name] = pyarrow.array(values, from_pandas=nan_is_null or None)
             except (pyarrow.ArrowException, ValueError, TypeError) as error:
-                raise InvalidInputError(f"column {name!r} cannot be stored: {error}") from None
+                raise InvalidInputError(f"column {name!r} of {dtype} cannot be stored: {error}") from None
             if name == time and arrays[name].null_count:
                 refuse_missing(name, arrays[name].is_null().to_pylist())
         table: ArrowTable = pyarrow.table(arrays)

@@ -120,3 +120,19 @@ class BackupReport:
     """Files of an earlier backup that were removed."""
     log_bytes: int
     """Bytes of the log that were copied: points that were in no file."""
+
+
+@dataclass(frozen=True)
+class PushReport:
+    """What a push did."""
+
+    cuts: int
+    """Commits of the other directory: 0 if it had everything."""
+    files: int
+    """Data files that it adopted."""
+    rows: int
+    """Rows in them."""
+    bytes: int
+    """Their bytes."""
+    sent_bytes: int
+    """Bytes that were sent; fewer where some were there of a push that was cut off."""

@@ -12,7 +12,7 @@ from datetime import timedelta
 from queue import Empty, LifoQueue
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 from arc._arc import Table
 from arc.errors import (
@@ -34,6 +34,7 @@ from arc.store import Store
 
 if TYPE_CHECKING:
     from arc._arc import Schema
+    from arc.tail import TailSource
     from arc.types import Seconds
 
 KINDS: dict[int, type[Error]] = {
@@ -41,6 +42,7 @@ KINDS: dict[int, type[Error]] = {
     403: AccessDeniedError,
     404: NotFoundError,
     408: BusyError,
+    429: BusyError,
     503: BusyError,
     504: QueryTimeoutError,
     507: StorageFullError,
@@ -84,9 +86,12 @@ class Connection(Store):
                 break
             if process == os.getpid():
                 return connection, True
+        return self._fresh(), False
+
+    def _fresh(self) -> http.client.HTTPConnection:
         if self._tls is not None:
-            return http.client.HTTPSConnection(self._host, self._port, timeout=self._timeout, context=self._tls), False
-        return http.client.HTTPConnection(self._host, self._port, timeout=self._timeout), False
+            return http.client.HTTPSConnection(self._host, self._port, timeout=self._timeout, context=self._tls)
+        return http.client.HTTPConnection(self._host, self._port, timeout=self._timeout)
 
     def _request(
         self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str | None] | None = None
@@ -139,7 +144,43 @@ class Connection(Store):
             return status, head, data
         raise failure(status, head, data, is_write="/write" in path)
 
+    def _streamed(self, path: str) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+        """Sends a request whose answer has no end, on a connection of its own."""
+        if self._closed:
+            raise ClosedError("the connection is closed")
+        connection, sent = self._fresh(), {"x-arc-arrow-dictionary": "true"}
+        if self._token:
+            sent["Authorization"] = f"Bearer {self._token}"
+        try:
+            connection.request("GET", path, None, sent)
+            response = connection.getresponse()
+            if response.status < 300:
+                return connection, response
+            head = dict((name.lower(), value) for name, value in response.getheaders())
+            refused = failure(response.status, head, response.read(), is_write=False)
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()
+            raise self._lost(error, "GET", path) from error
+        except BaseException:
+            connection.close()
+            raise
+        connection.close()
+        raise refused
+
     # What reads.
+
+    def _tail(self, database: str, table: str, since_ns: int | None) -> TailSource:
+        from arc.remote_tail import RemoteTail
+
+        asked = {"db": database, "table": table, "format": "arrow"}
+        if since_ns is not None:
+            asked["since"] = str(since_ns)
+        connection, response = self._streamed(f"/api/v1/tail?{urlencode(asked)}")
+
+        def ended(status: int, reason: str) -> Error:
+            return failure(status, {}, json.dumps({"error": reason}).encode(), is_write=False)
+
+        return RemoteTail(connection, response, ended)
 
     def _ask(self, database: str, query: str, params: Parameters, tables: dict[str, Table]) -> RemoteAnswer:
         if tables:

@@ -15,9 +15,12 @@ from arc.receipts import Executed, Written
 from arc.relation import Parameters, Relation, quoted
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from arc._arc import Schema, Table
     from arc.aio import Async
     from arc.database import Database
+    from arc.tail import Tail, TailSource
     from arc.types import Durability, Precision, Rows, Seconds
     from arc.writer import Writer
 
@@ -67,6 +70,9 @@ class Store(ABC):
 
     @abstractmethod
     def _write_lp(self, database: str, data: str | bytes | bytearray, **settings: Any) -> Written: ...
+
+    @abstractmethod
+    def _tail(self, database: str, table: str, since_ns: int | None) -> TailSource: ...
 
     @abstractmethod
     def databases(self) -> list[str]:
@@ -205,6 +211,31 @@ class Store(ABC):
         """
         return self.table(name).scan()
 
+    def tail(self, name: str, *, since: datetime | int | None = None) -> Tail:
+        """Returns the rows of a table that are acknowledged from now on, as a :class:`arc.Tail`: an iterator of dicts that
+        waits for them, also for ``async for``.
+
+        name: the table, with its database: ``"plant.pump"``; without, that of ``default``.
+        since: the rows of that time and later that are stored come first, in order of time: a ``datetime``, or
+            nanoseconds since 1970. No row is left out between the two, and none comes twice.
+
+        >>> with engine.tail("plant.pump") as tail:
+        ...     written = engine.write_lp("plant", "pump,id=7 rpm=1460i")
+        ...     next(tail)["rpm"]
+        1460
+        >>> from datetime import datetime, timezone
+        >>> with engine.tail("plant.pump", since=datetime(2000, 1, 1, tzinfo=timezone.utc)) as tail:
+        ...     next(tail)["rpm"]
+        1450
+        """
+        database, dot, table = name.partition(".")
+        return self._tail_of(database, table, since) if dot else self._tail_of("default", name, since)
+
+    def _tail_of(self, database: str, table: str, since: Any) -> Tail:
+        from arc.tail import Tail, nanoseconds_of
+
+        return Tail(self, self._tail(database, table, nanoseconds_of(since)))
+
     # Writing.
 
     def write_lp(
@@ -224,7 +255,7 @@ class Store(ABC):
         database is created by its first write. All lines are read before one is written.
 
         precision: the unit of the timestamps: ``"ns"``, ``"us"``, ``"ms"``, ``"s"``, ``"m"`` or ``"h"``.
-        durability: ``"disk"``, ``"process"`` or ``"memory"``; ``None`` is that of the engine.
+        durability: ``"disk"``, ``"process"``, ``"memory"``, or ``"remote"`` of a server with an object store; ``None`` is its own.
         idempotency_key: a name for this write, up to 255 bytes. Sending the same lines again under it stores nothing and
             returns the first receipt, with ``replayed`` set: what to do when a write's answer was lost. Names last a day,
             and survive what the points survive.
@@ -262,7 +293,7 @@ class Store(ABC):
             overwrites its fields. ``None`` takes those that the table has; rows of a table without tags append.
         time: the column that holds the time, a timestamp or integers of ``precision``. It is stored as ``time``.
         precision: the unit of integers in the time column: ``"ns"``, ``"us"``, ``"ms"``, ``"s"``, ``"m"`` or ``"h"``.
-        durability: ``"disk"``, ``"process"`` or ``"memory"``; ``None`` is that of the engine.
+        durability: ``"disk"``, ``"process"``, ``"memory"``, or ``"remote"`` of a server with an object store; ``None`` is its own.
         database: the database of the table; created by its first write.
         idempotency_key: a name for this write, as in ``write_lp``. The same table and settings are to be sent again.
 

@@ -38,8 +38,9 @@ class NamedTupleRow(Protocol):
 Rows = Union[ArrowTable, Mapping[str, Any], Iterable[Union[Mapping[str, Any], DataclassRow, NamedTupleRow]]]
 """What ``Engine.write`` takes: a table, a dict of columns, or rows that are dicts, dataclasses or named tuples."""
 
-Durability = Literal["disk", "process", "memory"]
-"""What a point survives once its write has returned: loss of power, ``kill -9``, nothing."""
+Durability = Literal["remote", "disk", "process", "memory"]
+"""What a point survives once its write has returned: loss of the machine (servers with an object store), loss of power, ``kill -9``,
+nothing."""
 
 OnConflict = Literal["reject", "widen"]
 """What becomes of a value whose type is not its column's."""

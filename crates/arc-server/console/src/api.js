@@ -128,6 +128,30 @@ function broken(rows) {
   return new Failed(`The answer broke off after ${rows.length} rows: the query failed half-way or the server went away. Its log has the reason.`, 0);
 }
 
+/** Opens a tail of a table. Kept once the server has it, by a function that waits until rows come. */
+export async function tail(table, database, signal) {
+  const response = await send(path`api/v1/tail?format=ndjson&db=${database}&table=${table}`, { signal });
+  return () => firstRow(response.body.getReader());
+}
+
+async function firstRow(stream) {
+  let text = "";
+  const decoder = new TextDecoder();
+  for (;;) {
+    const { done, value } = await stream.read().catch((error) => {
+      throw error.name === "AbortError" ? error : new Failed("The server went away while its rows were followed.", 0);
+    });
+    if (done) throw new Failed("The server ended the rows that were followed.", 0);
+    text = (text + decoder.decode(value, { stream: true })).trimStart();
+    const end = text.indexOf("\n");
+    if (end < 0) continue;
+    const row = JSON.parse(text.slice(0, end));
+    // The last line of a tail says why it has ended; each row has a time.
+    if (!("time" in row)) throw new Failed(row.error, row.status);
+    return;
+  }
+}
+
 /** Runs a statement and returns its rows as arrays of values; for small answers. */
 export async function queryRows(sql, options) {
   const { rows } = await query(sql, options);

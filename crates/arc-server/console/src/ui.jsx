@@ -244,3 +244,17 @@ export function useEvery(tick, ms, keys = []) {
     return () => clearInterval(timer);
   }, [ms, ...keys]);
 }
+
+/** Kept after so long, and once the page is looked at. */
+export async function whenSeen(ms) {
+  await new Promise((resolve) => setTimeout(resolve, ms));
+  if (document.visibilityState === "visible") return;
+  await new Promise((resolve) => {
+    const look = () => {
+      if (document.visibilityState !== "visible") return;
+      document.removeEventListener("visibilitychange", look);
+      resolve();
+    };
+    document.addEventListener("visibilitychange", look);
+  });
+}

@@ -5,6 +5,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { faults, files, history, narrowAndByKeyboard, quickstart, reader } from "./faults.mjs";
+import { cluster, followed } from "./live.mjs";
 import { TestServer, accessible, ask, call, cell, fromFolder, picture, problems, step, until, watch } from "./support.mjs";
 
 const SEED_MINUTES = 120;
@@ -265,8 +266,10 @@ export async function features(browser, program, folder) {
     await files(page, base, own);
     await faults(page, base, admin, browser);
     await narrowAndByKeyboard(page, base);
+    await followed(page, base, admin, server);
     await history(page, base, admin, browser);
     await reader(browser, program, own, admin);
+    await cluster(browser, program, own);
     await quickstart(browser, program, own);
     await context.close();
     assert.deepEqual(problems, []);

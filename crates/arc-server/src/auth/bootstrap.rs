@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{
     AuthError, Rights,
-    file::write_private,
+    file::{decode, write_private},
     grant::Grant,
     limits::TokenLimits,
     store::{NewToken, Store},
@@ -40,6 +40,20 @@ pub(super) fn open(data_dir: &Path) -> Result<(Store, Option<PathBuf>), AuthErro
 /// Opens the tokens of a data directory, and makes none.
 pub(super) fn follow(data_dir: &Path) -> Result<Store, AuthError> {
     Store::open(data_dir.join(TOKENS))
+}
+
+/// Keeps the tokens of another node, as the text of its file, as those of a data directory that is to be opened.
+///
+/// # Errors
+///
+/// [`AuthError`] if the text is not that of such a file, or cannot be kept.
+#[expect(clippy::disallowed_methods, reason = "tokens are the server's own files, beside those of the engine")]
+pub(crate) fn keep_tokens(data_dir: &Path, text: &[u8]) -> Result<(), AuthError> {
+    let path = data_dir.join(TOKENS);
+    decode(&path, text)?;
+    let failed = |source| AuthError::Io { action: "create the folder of", path: path.clone(), source };
+    std::fs::create_dir_all(data_dir).map_err(failed)?;
+    write_private(&path, text)
 }
 
 fn free_name(store: &Store) -> String {

@@ -34,6 +34,11 @@ pub(super) fn find<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> Option<Cow<'a, s
     Some(decode(password).map_or_else(|_| "".into(), Cow::Owned))
 }
 
+/// Returns the text of the token that a request has, wherever it has it.
+pub(crate) fn found(headers: &HeaderMap, uri: &Uri) -> Option<String> {
+    find(headers, uri).filter(|text| !text.is_empty()).map(Cow::into_owned)
+}
+
 /// Returns the token of these headers as the header `Authorization` has it best.
 pub(crate) fn bearer(headers: &HeaderMap) -> Option<String> {
     let token = headers.get(header::AUTHORIZATION)?.to_str().map(of_authorization).ok()?;

@@ -60,12 +60,17 @@ struct KeptGrant {
 /// Reads the tokens, and the number of the next one; none and 1 if there is no file.
 #[expect(clippy::disallowed_methods, reason = "tokens are the server's own files, beside those of the engine")]
 pub(super) fn read(path: &Path) -> Result<(Vec<Token>, u64), AuthError> {
-    let damaged = |reason: String| AuthError::Damaged { path: path.to_owned(), reason };
     let text = match fs::read(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), 1)),
         read => read.map_err(|source| AuthError::Io { action: "read", path: path.to_owned(), source })?,
     };
-    let kept: TokensFile = serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
+    decode(path, &text)
+}
+
+/// Reads the same from the text of such a file; `path` is for errors.
+pub(super) fn decode(path: &Path, text: &[u8]) -> Result<(Vec<Token>, u64), AuthError> {
+    let damaged = |reason: String| AuthError::Damaged { path: path.to_owned(), reason };
+    let kept: TokensFile = serde_json::from_slice(text).map_err(|error| damaged(error.to_string()))?;
     if kept.version != VERSION {
         return Err(damaged(format!("it has version {}, and this program reads {VERSION}", kept.version)));
     }
@@ -98,11 +103,15 @@ fn token(kept: KeptToken) -> Result<Token, String> {
 
 /// Writes all tokens, so that they are there after a power cut.
 pub(super) fn write<'a>(path: &Path, tokens: impl Iterator<Item = &'a Token>, next_id: u64) -> Result<(), AuthError> {
+    write_private(path, &encode(tokens, next_id)?)
+}
+
+/// Returns the text of such a file.
+pub(super) fn encode<'a>(tokens: impl Iterator<Item = &'a Token>, next_id: u64) -> Result<Vec<u8>, AuthError> {
     let mut tokens: Vec<KeptToken> = tokens.map(kept).collect();
     tokens.sort_by_key(|token| token.id);
     let kept = TokensFile { version: VERSION, next_id, tokens };
-    let text = serde_json::to_vec_pretty(&kept).map_err(|error| AuthError::Invalid(error.to_string()))?;
-    write_private(path, &text)
+    serde_json::to_vec_pretty(&kept).map_err(|error| AuthError::Invalid(error.to_string()))
 }
 
 fn kept(token: &Token) -> KeptToken {

@@ -10,7 +10,13 @@ use axum::extract::Request;
 use hyper::{HeaderMap, StatusCode, Uri, http::Extensions};
 use tokio::sync::Semaphore;
 
-use super::{AuthError, Caller, bootstrap, credentials, limits::Usage, store::Store, token::Token};
+use super::{
+    AuthError, Caller, bootstrap, credentials,
+    limits::Usage,
+    owners::{Following, OwnersTokens},
+    store::Store,
+    token::{Token, now_ms},
+};
 use crate::{console, errors::Failure, metrics::Counter};
 
 /// How long the answer to a wrong token takes, and how many such answers may wait at once; beyond that clients are told to
@@ -42,6 +48,8 @@ pub(crate) struct Auth {
     store: Option<Arc<Store>>,
     /// There if another process changes the tokens: when they were looked at last.
     looked: Option<Mutex<Instant>>,
+    /// There if the tokens are another node's.
+    owners: Option<Following>,
     refusals: Semaphore,
     public_metrics: bool,
     pub(crate) accepted: Counter,
@@ -71,6 +79,49 @@ impl Auth {
         Ok(Self { looked, ..Self::new(Some(store), public_metrics) })
     }
 
+    /// Lets in who has a token of another node, which makes them and takes them away; nobody before they are known.
+    pub(crate) fn of_owner(public_metrics: bool) -> Self {
+        let store = Some(Arc::new(Store::of_another()));
+        Self { owners: Some(Following::default()), ..Self::new(store, public_metrics) }
+    }
+
+    /// Returns whether the tokens are another node's.
+    pub(crate) fn is_owners(&self) -> bool {
+        self.owners.is_some()
+    }
+
+    /// Returns what is different whenever the tokens are; `None` where there are none, or none are known yet.
+    pub(crate) fn revision(&self) -> Option<String> {
+        match (&self.owners, &self.store) {
+            (Some(owners), _) => owners.revision(),
+            (None, store) => store.as_ref().map(|store| store.revision()),
+        }
+    }
+
+    /// Returns the tokens for another node, secrets as hashes.
+    pub(crate) fn shared_tokens(&self) -> Result<Vec<u8>, Failure> {
+        self.store()?.to_text().map_err(Into::into)
+    }
+
+    /// Lets in by these tokens from now on.
+    pub(crate) fn take_over(&self, tokens: OwnersTokens) {
+        let (Some(owners), Some(store)) = (&self.owners, &self.store) else { return };
+        match tokens {
+            OwnersTokens::Same => owners.note(None),
+            OwnersTokens::None => {
+                tracing::warn!(
+                    "the node that takes writes lets everybody in, and this one does not: nobody has a token for it"
+                );
+            }
+            OwnersTokens::Others { revision, text } => match store.replace(&text) {
+                Ok(()) => owners.note(Some(revision)),
+                Err(error) => {
+                    tracing::warn!(error = crate::errors::chain(&error), "cannot read the tokens of the owner")
+                }
+            },
+        }
+    }
+
     /// Reads the tokens again if another process may have changed them.
     fn look_again(&self, store: &Store) {
         let Some(Ok(mut looked)) = self.looked.as_ref().map(Mutex::try_lock) else { return };
@@ -84,7 +135,15 @@ impl Auth {
 
     fn new(store: Option<Arc<Store>>, public_metrics: bool) -> Self {
         let (accepted, refused) = (Counter::default(), Counter::default());
-        Self { store, looked: None, refusals: Semaphore::new(REFUSALS), public_metrics, accepted, refused }
+        Self {
+            store,
+            looked: None,
+            owners: None,
+            refusals: Semaphore::new(REFUSALS),
+            public_metrics,
+            accepted,
+            refused,
+        }
     }
 
     /// Returns the tokens, where there are any.
@@ -103,6 +162,10 @@ impl Auth {
         let Some(store) = &self.store else { return Ok(None) };
         self.look_again(store);
         let is_public = self.is_public(request.uri().path()) || console::is_public(request.uri(), request.headers());
+        let is_known = self.owners.as_ref().map_or(Ok(()), Following::check_age);
+        if !is_public {
+            is_known?;
+        }
         let token = match credentials::find(request.headers(), request.uri()) {
             Some(text) => store.verify(&text),
             None if is_public => return Ok(None),
@@ -151,6 +214,16 @@ impl Auth {
         }
     }
 
+    /// Returns a caller whose request lasts, with the rights of now; refuses it where its token has ended, or is another one.
+    pub(crate) fn again(&self, caller: &Caller) -> Result<Caller, Failure> {
+        let (Some(store), Some(token)) = (&self.store, caller.token()) else { return Ok(caller.clone()) };
+        self.look_again(store);
+        match store.get(token.id) {
+            Ok(now) if now.is_valid(now_ms()) && now.hash == token.hash => Ok(Caller::of(now)),
+            _ => Err(unauthorized("the token is no longer valid")),
+        }
+    }
+
     /// Returns the token of a request that anybody may send; `None` where there is none that lets in.
     pub(super) async fn verify(&self, headers: &HeaderMap, uri: &Uri, extensions: &Extensions) -> Option<Arc<Token>> {
         if let Some(caller) = extensions.get::<Caller>() {
@@ -164,7 +237,7 @@ impl Auth {
 
     /// Writes down when tokens were used; they are not needed to be in force.
     pub(crate) fn close(&self) {
-        if self.looked.is_some() {
+        if self.looked.is_some() || self.owners.is_some() {
             return;
         }
         if let Some(Err(error)) = self.store.as_ref().map(|store| store.note_uses()) {

@@ -37,6 +37,13 @@ impl Hash {
     }
 }
 
+impl PartialEq for Hash {
+    /// In such a time, too.
+    fn eq(&self, other: &Self) -> bool {
+        self.0.ct_eq(&other.0).into()
+    }
+}
+
 impl fmt::Debug for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Hash(…)")

@@ -3,7 +3,10 @@
 use std::{
     collections::HashMap,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicI64},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicI64, AtomicU64, Ordering},
+    },
     time::SystemTime,
 };
 
@@ -33,6 +36,9 @@ pub(super) struct Store {
     next_id: Mutex<u64>,
     /// When the file was changed that was read last.
     modified: Mutex<Option<SystemTime>>,
+    /// How often the tokens have changed, and when they were read first: together like no other's.
+    changes: AtomicU64,
+    since_ms: i64,
 }
 
 /// A token that is to be made.
@@ -62,7 +68,48 @@ impl Store {
         let modified = Mutex::new(modified(&path));
         let (tokens, next_id) = file::read(&path)?;
         let tokens = tokens.into_iter().map(|token| (token.id, Arc::new(token))).collect::<Tokens>();
-        Ok(Self { path, tokens: ArcSwap::from_pointee(tokens), next_id: Mutex::new(next_id), modified })
+        let (tokens, next_id, changes) = (ArcSwap::from_pointee(tokens), Mutex::new(next_id), AtomicU64::new(0));
+        Ok(Self { path, tokens, next_id, modified, changes, since_ms: now_ms() })
+    }
+
+    /// Returns tokens that another node makes: none yet, and in no file.
+    pub(super) fn of_another() -> Self {
+        Self {
+            path: PathBuf::new(),
+            tokens: ArcSwap::default(),
+            next_id: Mutex::new(1),
+            modified: Mutex::default(),
+            changes: AtomicU64::new(0),
+            since_ms: now_ms(),
+        }
+    }
+
+    /// Returns what is different whenever the tokens are.
+    pub(super) fn revision(&self) -> String {
+        format!("{:x}-{:x}", self.since_ms, self.changes.load(Ordering::Acquire))
+    }
+
+    /// Returns all tokens as their file has them.
+    pub(super) fn to_text(&self) -> Result<Vec<u8>, AuthError> {
+        let next_id = *self.lock();
+        file::encode(self.tokens.load().values().map(AsRef::as_ref), next_id)
+    }
+
+    /// Has these tokens in force and no others, from the text of a file. A token that stays as it was goes on with what it has
+    /// used.
+    pub(super) fn replace(&self, text: &[u8]) -> Result<(), AuthError> {
+        let mut next_id = self.lock();
+        let (tokens, next) = file::decode(&self.path, text)?;
+        let before = self.tokens.load();
+        let kept = |mut token: Token| {
+            if let Some(known) = before.get(&token.id).filter(|known| known.usage.limits() == token.usage.limits()) {
+                token.usage = Arc::clone(&known.usage);
+            }
+            (token.id, Arc::new(token))
+        };
+        self.tokens.store(Arc::new(tokens.into_iter().map(kept).collect()));
+        *next_id = next;
+        Ok(())
     }
 
     /// Reads the tokens again if their file is another one by now.
@@ -227,6 +274,7 @@ impl Store {
     fn keep(&self, tokens: Tokens, next_id: u64) -> Result<(), AuthError> {
         file::write(&self.path, tokens.values().map(AsRef::as_ref), next_id)?;
         self.tokens.store(Arc::new(tokens));
+        self.changes.fetch_add(1, Ordering::AcqRel);
         Ok(())
     }
 

@@ -11,7 +11,7 @@ use super::{
 };
 
 /// Settings under the heads of the help, those that most people change first.
-pub(super) const GROUPS: [(&str, &[&str]); 10] = [
+pub(super) const GROUPS: [(&str, &[&str]); 11] = [
     ("Where", &["data_dir", "reader", "http", "flight"]),
     ("Who may come in", &["no_auth", "public_metrics", "cors_origin", "allowed_hosts", "sandbox"]),
     ("Encryption", &["tls_cert", "tls_key", "tls_client_ca"]),
@@ -53,7 +53,8 @@ pub(super) const GROUPS: [(&str, &[&str]); 10] = [
             "history_log_bytes",
         ],
     ),
-    ("Object store", &["object_store_url", "object_store_endpoint", "object_store_take_over"]),
+    ("Object store", &["object_store_url", "object_store_endpoint", "object_store_take_over", "remote_interval"]),
+    ("Several servers", &["role", "node_name", "peer", "cluster_token_file", "takeover_after"]),
     ("Log and stop", &["log_level", "log_format", "shutdown_timeout"]),
 ];
 
@@ -104,7 +105,9 @@ pub(crate) fn arguments(taker: Taker) -> Vec<Arg> {
 }
 
 fn argument(setting: &'static Setting, default: &Config) -> Arg {
-    let arg = Arg::new(setting.key).long(setting.flag).action(ArgAction::Set);
+    // What may be given more than once is a list, and read as one.
+    let action = if setting.key == "peer" { ArgAction::Append } else { ArgAction::Set };
+    let arg = Arg::new(setting.key).long(setting.flag).action(action);
     let shown = (setting.get)(default);
     let help = format!("{} [default: {shown}] [env: {}]", setting.help, setting.variable());
     let arg = arg.help(help).value_name(setting.value);
@@ -122,15 +125,20 @@ pub(crate) type Given = (Vec<(&'static str, String)>, Option<PathBuf>);
 pub(crate) fn given(matches: &ArgMatches) -> Given {
     let of = |matches: &ArgMatches| -> Given {
         // A command has not all of them.
-        let text = |key: &str| matches.try_get_one::<String>(key).ok().flatten().cloned();
+        let text = |key: &str| {
+            let given = matches.try_get_many::<String>(key).ok().flatten()?;
+            Some(given.map(String::as_str).collect::<Vec<_>>().join(","))
+        };
         let flags = SETTINGS.iter().filter_map(|setting| Some((setting.key, text(setting.key)?))).collect();
         (flags, matches.try_get_one::<PathBuf>("config").ok().flatten().cloned())
     };
     let (mut flags, mut file) = of(matches);
-    if let Some((_, command)) = matches.subcommand() {
-        let (later, named) = of(command);
+    let mut command = matches.subcommand();
+    while let Some((_, matches)) = command {
+        let (later, named) = of(matches);
         flags.extend(later);
         file = named.or(file);
+        command = matches.subcommand();
     }
     (flags, file)
 }

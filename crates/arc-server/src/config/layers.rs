@@ -9,6 +9,7 @@ use std::{
 
 use super::{
     Config,
+    cluster::check_cluster,
     setting::Setting,
     settings::{SETTINGS, find},
 };
@@ -79,6 +80,12 @@ pub enum ConfigError {
         /// The address.
         address: std::net::SocketAddr,
     },
+    /// Settings that do not make a node of a cluster.
+    #[error("{reason}")]
+    Cluster {
+        /// What is missing, or one too many.
+        reason: &'static str,
+    },
 }
 
 fn suggest(nearest: &Option<String>) -> String {
@@ -119,6 +126,7 @@ pub fn load(
 ) -> Result<Config, ConfigError> {
     let config = applied(&merged(flags, config, environment)?)?;
     check_exposed(&config)?;
+    check_cluster(&config)?;
     Ok(config)
 }
 

@@ -4,6 +4,7 @@
 //! spelling and origins of settings. Never opens the data directory or a socket: what a value means is checked here,
 //! whether it works is found out by whoever uses it.
 
+mod cluster;
 mod effective;
 mod flags;
 mod layers;
@@ -20,12 +21,13 @@ use std::{
 
 use arc_core::{Options, store::ObjectStorage};
 
+pub use cluster::{ClusterSettings, Peer, Role};
 pub(crate) use effective::describe;
 pub(crate) use flags::{Taker, arguments, given};
 pub(crate) use layers::check_exposed;
 pub use layers::{ConfigError, load};
 pub(crate) use reference::reference;
-pub(crate) use values::duration;
+pub(crate) use values::{duration, size as byte_size};
 
 /// Everything `arc-server` can be told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,6 +59,8 @@ pub struct Config {
     pub backup_dir: Option<PathBuf>,
     /// Where data files and manifest are, if not in the directory of the data.
     pub object_store: ObjectStore,
+    /// What a server of several is told.
+    pub cluster: ClusterSettings,
     /// Whether clients may delete points, and how many.
     pub delete: Delete,
     /// Settings of the engine.
@@ -196,6 +200,7 @@ impl Default for Config {
             allowed_hosts: Vec::new(),
             backup_dir: None,
             object_store: ObjectStore::default(),
+            cluster: ClusterSettings::default(),
             delete: Delete { enabled: false, confirmation_threshold: 10_000, max_rows: 1_000_000 },
             engine: Options::default(),
             max_resident: None,

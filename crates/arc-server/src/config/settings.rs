@@ -1,7 +1,8 @@
 //! The table of settings: one row for each, from which flags, variables, the file's keys and the help are made.
 
 use super::{
-    LogFormat, LogLevel,
+    LogFormat, LogLevel, Role,
+    cluster::{node_name, peers, show_peers},
     setting::{Setting, setting},
     values::{
         address, count, duration, hosts, limit, memory_size, non_empty, optional_path, optional_url, origin, patterns,
@@ -145,7 +146,52 @@ pub(super) const SETTINGS: &[Setting] = &[
         object_store.take_over,
         switch,
         show,
-        "Let a new directory take over what another one has in the object store, whose log is given up"
+        "Let a new directory take over what another one has in the object store, but for what only the log there has"
+    ),
+    setting!(
+        "role",
+        "role",
+        "ROLE",
+        cluster.role,
+        Role::parse,
+        |role: Role| role.name().to_owned(),
+        "This server's part among several over one object store: all, ingest (takes writes) or query (answers queries)"
+    ),
+    setting!(
+        "node_name",
+        "node-name",
+        "NAME",
+        cluster.node_name,
+        node_name,
+        show_optional,
+        "This server's name among several, none where it is alone"
+    ),
+    setting!(
+        "peer",
+        "peer",
+        "NAME=URL",
+        cluster.peers,
+        peers,
+        show_peers,
+        "Another server of the same object store, by its node_name; once for each, or with commas in between; none for none"
+    ),
+    setting!(
+        "cluster_token_file",
+        "cluster-token-file",
+        "PATH",
+        cluster.token_file,
+        optional_path,
+        show_path,
+        "File with the secret that the servers of one object store know each other by, at least 32 characters; none for none"
+    ),
+    setting!(
+        "takeover_after",
+        "takeover-after",
+        "TIME",
+        cluster.takeover_after,
+        |text: &str| if text == "none" { Ok(None) } else { duration(text).map(Some) },
+        |time: Option<std::time::Duration>| time.map_or_else(|| "none".to_owned(), show_duration),
+        "Stand by, and take the store over once no server has said for so long that it has the log; none for never"
     ),
     setting!(
         "delete_enabled",
@@ -179,9 +225,18 @@ pub(super) const SETTINGS: &[Setting] = &[
         "durability",
         "LEVEL",
         engine.durability,
-        |text: &str| text.parse().map_err(|_| "memory, process or disk"),
+        |text: &str| text.parse().map_err(|_| "memory, process, disk or remote"),
         show,
-        "What an acknowledged point survives: memory nothing, process kill -9, disk also power loss"
+        "What an acknowledged point survives: memory nothing, process kill -9, disk also power loss, remote also the machine's"
+    ),
+    setting!(
+        "remote_interval",
+        "remote-interval",
+        "TIME",
+        engine.remote_interval,
+        duration,
+        show_duration,
+        "Least time between puts of the log into the object store, for writes of durability remote; each put is paid for"
     ),
     setting!(
         "string_columns",

@@ -27,7 +27,7 @@ const SIZE_UNITS: [(&str, u64); 10] = [
 const DURATION_UNITS: [(&str, u64); 5] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
 
 /// Reads `4096`, `64KiB`, `100MiB`, `2GB`.
-pub(super) fn size(text: &str) -> Result<u64, String> {
+pub(crate) fn size(text: &str) -> Result<u64, String> {
     let expected = || "a size in bytes such as 4096, 64KiB, 100MiB or 2GB".to_owned();
     let (number, unit) = split_unit(text);
     let factor = match unit {

@@ -35,6 +35,7 @@ pub(super) async fn run(
     asked: Asked,
     headers: &HeaderMap,
 ) -> Result<Option<u64>, Failure> {
+    app.check_takes_changes()?;
     let statement = caller.statement(&asked.sql)?;
     caller.check_statement(&asked.database, &statement).await?;
     if statement.kind() == StatementKind::Insert {

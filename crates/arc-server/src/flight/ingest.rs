@@ -84,6 +84,7 @@ fn is_there(app: &App, database: &str, table: &str) -> Result<bool, Failure> {
 
 /// Stores all rows of a stream; returns how many, once they are durable.
 pub(super) async fn run(app: &Arc<App>, target: IngestTarget, incoming: &mut Incoming) -> Result<u64, Failure> {
+    app.check_takes_changes()?;
     app.metrics.write_started(Format::Arrow);
     if target.options.idempotency_key.as_ref().is_some_and(|key| key.len() > MAX_KEY_BYTES) {
         return Err(Failure::bad_request(format!("the idempotency key of a stream has up to {MAX_KEY_BYTES} bytes")));

@@ -15,7 +15,15 @@ use hyper::{
 };
 
 use super::{read_only, request_id};
-use crate::{app::App, audit::Audited, auth::Caller, errors::Failure, flight};
+use crate::{
+    app::App,
+    audit::Audited,
+    auth::Caller,
+    cluster::{self, Between},
+    delete::blocking,
+    errors::Failure,
+    flight,
+};
 
 const SECURITY_HEADERS: [(HeaderName, HeaderValue); 6] = [
     (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
@@ -44,22 +52,36 @@ pub(crate) async fn around(State(app): State<Arc<App>>, mut request: Request, ne
         *request.uri_mut() = uri;
     }
     let preflight = method == Method::OPTIONS && app.cors_origin.is_some();
-    let admitted = match app.access.check(&request) {
-        Ok(()) if !preflight => app.auth.admit(&mut request).await,
-        checked => checked.map(|()| None),
+    let token = app.cluster.as_ref().and_then(|_| cluster::text_of_token(&request));
+    let admitted = match cluster::between_nodes(&app, &request) {
+        Some(Ok(Between::Question)) => Ok(None),
+        Some(Ok(Between::HandedOn)) => app.auth.admit(&mut request).await,
+        Some(Err(failure)) => Err(failure),
+        None => match app.access.check(&request) {
+            Ok(()) if !preflight => app.auth.admit(&mut request).await,
+            checked => checked.map(|()| None),
+        },
     };
     let mut response = match admitted {
         Err(failure) if flight::is_call(request.headers()) => flight::failed(failure),
         Err(failure) => failure.into_response(),
         Ok(_) if preflight => StatusCode::NO_CONTENT.into_response(),
-        Ok(_) if app.engine.is_reader() && read_only::is_refused(&method, request.uri().path()) => {
+        Ok(_)
+            if app.engine.is_reader()
+                && app.cluster.is_none()
+                && read_only::is_refused(&method, request.uri().path()) =>
+        {
             read_only::refusal().into_response()
         }
         Ok(usage) => {
             let caller = request.extensions().get::<Caller>();
             let name = id.to_str().unwrap_or_default();
             let audited = Audited::begin(&app.engine, caller, (&method, asked.path()), name);
-            let answer = run(&app, next, request).await;
+            let here = async |request| run(&app, next, request).await;
+            let answer = match &app.cluster {
+                Some(cluster) => cluster::answer(&app, cluster, (token, &id), request, here).await,
+                None => here(request).await,
+            };
             if let Some(audited) = audited {
                 audited.end(answer.status()).await;
             }
@@ -86,6 +108,13 @@ pub(crate) async fn around(State(app): State<Arc<App>>, mut request: Request, ne
 async fn run(app: &App, next: Next, request: Request) -> Response {
     let bug = || Failure::bug().into_response();
     if app.engine.is_reader() && read_only::looks(request.uri().path()) {
+        if app.cluster.is_some() {
+            // Of lists, too, an old one is no answer.
+            let engine = app.engine.clone();
+            if let Err(failure) = blocking(move || engine.refresh()).await {
+                return failure.into_response();
+            }
+        }
         return read_only::run_aside(next, request).await.unwrap_or_else(|_| bug());
     }
     AssertUnwindSafe(next.run(request)).catch_unwind().await.unwrap_or_else(|_| bug())

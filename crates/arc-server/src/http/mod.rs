@@ -4,6 +4,6 @@ pub(crate) mod accept;
 pub(crate) mod access;
 pub(crate) mod around;
 pub(crate) mod params;
-mod read_only;
+pub(crate) mod read_only;
 pub(crate) mod request_id;
 pub(crate) mod router;

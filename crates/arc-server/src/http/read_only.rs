@@ -48,7 +48,7 @@ pub(super) async fn run_aside(next: Next, request: Request) -> Result<Response, 
 }
 
 /// Returns whether a server that only reads refuses a request.
-pub(super) fn is_refused(method: &Method, path: &str) -> bool {
+pub(crate) fn is_refused(method: &Method, path: &str) -> bool {
     !method.is_safe() && !QUESTIONS.contains(&path) && !BELOW.iter().any(|below| path.starts_with(below))
 }
 

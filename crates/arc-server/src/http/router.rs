@@ -13,13 +13,13 @@ use hyper::StatusCode;
 use crate::{
     admin,
     app::App,
-    auth, backup, column_types, compaction, console, continuous, data_files, delete,
+    auth, backup, cluster, cluster_query, column_types, compaction, console, continuous, data_files, delete,
     errors::Failure,
     flight, history,
     http::around,
     import,
     influx::{self, buckets, configure},
-    logging, openapi, query, retention, write, write_status,
+    logging, openapi, push, query, retention, write, write_status,
 };
 
 /// Returns the whole HTTP service.
@@ -46,6 +46,7 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/api/v1/query/msgpack", post(query::message_pack))
         .route("/api/v1/query/estimate", post(query::estimate))
         .route("/api/v1/query/{measurement}", get(query::measurement))
+        .route("/api/v1/tail", get(query::tail))
         .route("/api/v1/queries", get(query::control::list))
         .route("/api/v1/queries/active", get(query::control::list))
         .route("/api/v1/queries/{id}", get(query::control::get).delete(query::control::cancel))
@@ -74,6 +75,7 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/api/v1/console/documents/{id}", get(console::get).put(console::put).delete(console::delete))
         .route("/api/openapi.json", get(openapi::document))
         .route("/api/v1/logs", get(logging::logs))
+        .route("/api/v1/cluster", get(cluster::status))
         .route("/health", get(admin::health))
         .route("/ready", get(admin::ready))
         .route("/ready/write", get(admin::ready))
@@ -81,7 +83,8 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/api/v1/metrics", get(admin::metrics_as_json))
         .route("/api/v1/metrics/endpoints", get(admin::metrics_by_part))
         .route("/api/v1/metrics/timeseries/{type}", get(history::timeseries));
-    let routes = routes.merge(token_routes()).merge(influx_routes()).merge(continuous_routes());
+    let routes = routes.merge(token_routes()).merge(influx_routes()).merge(continuous_routes()).merge(push_routes());
+    let routes = if app.cluster.is_some() { routes.merge(cluster::routes()) } else { routes };
     let routes = if app.backups.is_some() { routes.merge(backup_routes()) } else { routes };
     let flight = flight::routes(&app);
     let routes = routes
@@ -91,7 +94,7 @@ pub fn router(app: Arc<App>) -> Router {
         .layer(DefaultBodyLimit::disable())
         .with_state(Arc::clone(&app))
         .merge(flight);
-    within(routes, app)
+    cluster_query::beside(within(routes, Arc::clone(&app)), &app)
 }
 
 /// Returns the service of an address that has Flight alone.
@@ -151,6 +154,14 @@ fn influx_routes() -> Router<Arc<App>> {
         .route("/ping", get(influx::ping).post(influx::ping))
         .route("/api/v3/query_sql", any(influx::query_sql))
         .route("/api/v3/write_lp", post(influx::write_lp))
+}
+
+/// Returns the routes for directories that hand their rows to this one.
+fn push_routes() -> Router<Arc<App>> {
+    Router::new()
+        .route("/api/v1/push", get(push::status))
+        .route("/api/v1/push/file", get(push::received).put(push::receive))
+        .route("/api/v1/push/adopt", post(push::adopt))
 }
 
 fn backup_routes() -> Router<Arc<App>> {

@@ -9,6 +9,7 @@ use arc_core::{
     Engine, Error, ErrorKind, Precision,
     import::{ImportFile, ImportFormat, ImportOptions, ImportTarget, ImportType, import},
 };
+use arc_edge::Credentials;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use serde_json::Value;
 
@@ -16,12 +17,7 @@ use super::{
     remote::Remote,
     show::{self, Progress, Rejects},
 };
-use crate::{
-    client::{self, Credentials},
-    config::Config,
-    errors::chain,
-    server::open_engine,
-};
+use crate::{config::Config, errors::chain, server::open_engine};
 
 const FAILED: u8 = 1;
 const CANNOT_RUN: u8 = 2;
@@ -86,7 +82,7 @@ pub(crate) fn command() -> Command {
             "URL",
             "Server to send to, as http://127.0.0.1:8000; without it the data directory is opened",
         ))
-        .args(client::arguments())
+        .args(arc_edge::arguments())
         .arg(
             option("rejected", "PATH", "File to list refused rows in, as lines of JSON")
                 .value_parser(value_parser!(PathBuf)),

@@ -10,6 +10,7 @@ use arc_core::{
     catalog::{Column, ColumnKind},
     import::{ImportAnswer, ImportBody, ImportReceipt, ImportTarget, ImportWrite},
 };
+use arc_edge::{ApiAnswer, ApiClient, Credentials};
 use arrow::{
     datatypes::DataType,
     ipc::{reader::StreamReader, writer::StreamWriter},
@@ -21,8 +22,6 @@ use hyper::{
     http::request::Builder,
 };
 use serde_json::Value;
-
-use crate::client::{ApiAnswer, ApiClient, Credentials};
 
 /// When a server that does not answer is asked again.
 const PAUSE: Duration = Duration::from_secs(1);

@@ -69,6 +69,7 @@ pub(super) fn branch(report: &BranchReport) -> Value {
         "linked_files": report.linked_files,
         "copied_files": report.copied_files,
         "copied_bytes": report.copied_bytes,
+        "store_copied_files": report.store_copied_files,
         "frames": report.frames,
     })
 }

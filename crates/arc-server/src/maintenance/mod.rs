@@ -8,7 +8,9 @@ mod json;
 
 use std::{fmt::Display, io::Write, path::Path, path::PathBuf, process::ExitCode, time::Duration};
 
-use arc_core::{BackupReport, BranchReport, CompactionReport, Engine, Error, PastMoment, RestoreReport};
+use arc_core::{
+    BackupReport, BranchReport, CompactionReport, Engine, Error, PastMoment, RestoreReport, store::ObjectStorage,
+};
 use arrow::compute::kernels::cast_utils::string_to_timestamp_nanos;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use serde_json::Value;
@@ -54,7 +56,9 @@ pub(crate) fn commands() -> [Command; 6] {
             .arg(folder("from", "Folder of the backup"))
             .arg(json.clone())
             .args(arguments(Taker::Directory)),
-        branch_command().arg(folder("to", "Folder of the branch: absent or empty")).arg(json.clone()),
+        branch_command()
+            .arg(folder("to", "Folder of the branch, or a place such as s3://bucket/prefix: absent or empty"))
+            .arg(json.clone()),
         Command::new("unpack")
             .about("Give all small tables Parquet files of their own in a data directory that no server has open")
             .after_help("Rows of many small tables share a file, a pack, in which other programs do not look.")
@@ -69,7 +73,7 @@ fn branch_command() -> Command {
         .about("Make a data directory that begins as another one is now, or was, and goes its own way")
         .after_help(
             "The other one may be in use: it is only read. Data files are shared by hard links where both are on one file \
-             system, and copied otherwise.",
+             system, copied by the object store where both are in one bucket, and copied by this command otherwise.",
         )
         .arg(
             Arg::new("at")
@@ -98,7 +102,7 @@ pub(crate) fn run(name: &str, arguments: &ArgMatches, config: &Config) -> Option
         }
         "branch" => {
             let to = folder("to");
-            let done = branch(&to, arguments, config).and_then(|report| kept::copy_all(path, &to).map(|()| report));
+            let done = branch(&to, arguments, config).and_then(|report| take_kept(path, &to).map(|()| report));
             finish(done, as_json(), json::branch, |report| branch_text(report, &to))
         }
         "restore" => {
@@ -172,21 +176,41 @@ fn backup(to: &Path, config: &Config) -> Result<BackupReport, Error> {
 
 /// Reads the directory, whoever writes to it meanwhile.
 fn branch(to: &Path, arguments: &ArgMatches, config: &Config) -> Result<BranchReport, Error> {
-    if config.object_store.url.is_some() {
-        let reason = "its data files are in an object store; only a directory that has them itself can be branched";
-        return Err(Error::OtherStore { path: config.data_dir.clone(), reason: reason.to_owned() });
-    }
-    if to.to_str().is_some_and(|to| to.contains("://")) {
-        let reason = "it is an address; a branch shares data files, and is a folder".to_owned();
-        return Err(Error::BadTarget { path: to.to_owned(), reason });
-    }
     let named = arguments.get_one::<String>("snapshot").map(|name| PastMoment::Snapshot(name.clone()));
     let moment = named.or_else(|| arguments.get_one::<i64>("at").map(|time_ns| PastMoment::Time(*time_ns)));
-    let engine = Engine::builder(&config.data_dir).options(config.engine_options()).open_reader()?;
-    match moment {
-        Some(moment) => engine.branch_at(to, &moment),
-        None => engine.branch(to),
+    // Before anything is opened, so that a word that is wrong is all that is said.
+    let bucket = address(to).map(|url| ObjectStorage::from_url(url, config.object_store.endpoint.as_deref()));
+    let bucket = bucket.transpose().map_err(|error| match error {
+        Error::InvalidOption { reason, .. } => Error::BadTarget { path: to.to_owned(), reason },
+        other => other,
+    })?;
+    let builder = Engine::builder(&config.data_dir).options(config.engine_options());
+    let builder = match config.object_store.open()? {
+        Some(storage) => builder.object_store(storage),
+        None => builder,
+    };
+    let engine = builder.open_reader()?;
+    match (bucket, moment) {
+        (Some(bucket), moment) => engine.branch_in_store(bucket, moment.as_ref()),
+        (None, Some(moment)) => engine.branch_at(to, &moment),
+        (None, None) => engine.branch(to),
     }
+}
+
+/// Returns a target that is no folder.
+fn address(to: &Path) -> Option<&str> {
+    to.to_str().filter(|to| to.contains("://"))
+}
+
+/// Takes along what the server keeps beside the engine's files; says what cannot be, for a bucket has none of it.
+fn take_kept(from: &Path, to: &Path) -> Result<(), Error> {
+    if address(to).is_none() {
+        return kept::copy_all(from, to);
+    }
+    for name in kept::found(from) {
+        eprintln!("arc-server: {name} stays behind: copy it to the data directory that opens the branch");
+    }
+    Ok(())
 }
 
 /// Opens the directory as a server would that packs nothing and merges nothing, and has nobody who reads what is replaced.
@@ -250,13 +274,20 @@ fn backup_text(report: &BackupReport, to: &Path) -> String {
 }
 
 fn branch_text(report: &BranchReport, to: &Path) -> String {
-    let BranchReport { number, files, rows, bytes, linked_files, copied_files, frames, .. } = report;
-    let copied = if *copied_files > 0 { ", for no link to them can be made there" } else { "" };
-    format!(
-        "{}: begins as commit {number}, with {files} data files with {rows} rows in {bytes} bytes: {linked_files} linked, \
-         {copied_files} copied{copied}; {frames} frames of the log",
+    let BranchReport { number, files, rows, bytes, linked_files, copied_files, store_copied_files, frames, .. } =
+        report;
+    let begins = format!(
+        "{}: begins as commit {number}, with {files} data files with {rows} rows in {bytes} bytes",
         to.display()
-    )
+    );
+    if let Some(url) = address(to) {
+        return format!(
+            "{begins}: {store_copied_files} copied by the object store, {copied_files} by this command. \
+             To go on from there: arc-server --data-dir NEW_FOLDER --object-store-url {url}"
+        );
+    }
+    let copied = if *copied_files > 0 { ", for no link to them can be made there" } else { "" };
+    format!("{begins}: {linked_files} linked, {copied_files} copied{copied}; {frames} frames of the log")
 }
 
 fn restore_text(report: &RestoreReport, to: &Path) -> String {

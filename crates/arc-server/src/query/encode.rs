@@ -102,7 +102,7 @@ impl<S: Stream<Item = arc_core::Result<RecordBatch>> + Unpin> Encoding<S> {
 }
 
 /// Returns how many rows of a batch are encoded at a time.
-fn step(batch: &RecordBatch) -> usize {
+pub(super) fn step(batch: &RecordBatch) -> usize {
     let each = layout::size(batch) / batch.num_rows().max(1);
     STEP_BYTES.checked_div(each).unwrap_or(STEP_ROWS).clamp(1, STEP_ROWS)
 }

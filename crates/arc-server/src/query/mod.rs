@@ -26,6 +26,7 @@ pub(crate) mod request;
 mod runner;
 mod spool;
 mod table;
+mod tail;
 mod types;
 pub(crate) mod values;
 
@@ -64,6 +65,7 @@ pub(crate) use reply::Ticket;
 pub(crate) use request::{Query, Shape};
 pub(crate) use runner::{PieceSender, Runner, Running};
 pub(crate) use spool::Spools;
+pub(crate) use tail::tail;
 
 /// `POST /api/v1/query`: in whatever form the client asks for, else JSON.
 pub(crate) async fn any(State(app): State<Arc<App>>, request: Request) -> Response {

@@ -25,7 +25,7 @@ use super::{
 use crate::{app::App, auth::Caller, errors::Failure};
 
 /// Names the query of an answer, as in the list of queries.
-const QUERY_ID: HeaderName = HeaderName::from_static("x-arc-query-id");
+pub(super) const QUERY_ID: HeaderName = HeaderName::from_static("x-arc-query-id");
 
 /// Counts one query, however it ends; one that never ends was left by its client.
 #[derive(Debug)]

@@ -71,6 +71,11 @@ impl Runner {
         Ok(Self { threads: runtime.handle().clone(), runtime: Mutex::new(Some(runtime)), timeout })
     }
 
+    /// Returns the threads.
+    pub(crate) fn threads(&self) -> &Handle {
+        &self.threads
+    }
+
     /// Ends all queries without waiting for them: an operator that does not pause must not hold up the stop.
     pub(crate) fn stop(&self) {
         let runtime = self.runtime.lock().ok().and_then(|mut runtime| runtime.take());

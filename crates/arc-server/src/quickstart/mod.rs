@@ -153,6 +153,7 @@ async fn take_samples(client: &Client, sampler: &mut Sampler, config: &Config) -
         }
     }
     let promise = match config.engine.durability {
+        arc_core::Durability::Remote => "each of them in the object store before its answer",
         arc_core::Durability::Disk => "each of them on disk before its answer",
         arc_core::Durability::Process => "each of them with the operating system before its answer",
         _ => "in memory only, as asked for",

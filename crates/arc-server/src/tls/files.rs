@@ -26,7 +26,7 @@ pub(super) fn key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
 }
 
 /// Reads the certificates of those who vouch for others.
-pub(crate) fn roots(path: &Path) -> Result<RootCertStore, TlsError> {
+pub(super) fn roots(path: &Path) -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(path)? {
         let unusable = |error: rustls::Error| TlsError::Unusable { path: path.into(), reason: error.to_string() };

@@ -12,13 +12,13 @@ mod watch;
 
 use std::sync::Arc;
 
+use arc_edge::provider;
 use arc_swap::ArcSwap;
-use rustls::{ServerConfig, crypto::CryptoProvider, server::WebPkiClientVerifier};
+use rustls::{ServerConfig, server::WebPkiClientVerifier};
 
 pub(crate) use accept::accept;
 pub(crate) use cert::{command, run};
 pub use error::TlsError;
-pub(crate) use files::roots;
 pub(crate) use stream::Stream;
 pub(crate) use watch::watch;
 
@@ -77,11 +77,6 @@ fn read(files: &config::TlsFiles) -> Result<Arc<ServerConfig>, TlsError> {
     let mut config = builder.with_single_cert(chain, private).map_err(unusable)?;
     config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
     Ok(Arc::new(config))
-}
-
-/// Returns the one implementation of cryptography that this program has.
-pub(crate) fn provider() -> Arc<CryptoProvider> {
-    Arc::new(rustls::crypto::ring::default_provider())
 }
 
 #[cfg(test)]

@@ -8,15 +8,13 @@ mod show;
 use std::{ffi::OsString, io::Write as _, process::ExitCode};
 
 use arc_core::{Error, ErrorKind};
+use arc_edge::{ApiAnswer, ApiClient, Credentials};
 use bytes::Bytes;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use hyper::header;
 use serde_json::{Map, Value};
 
-use crate::{
-    client::{self, ApiAnswer, ApiClient, Credentials},
-    errors::chain,
-};
+use crate::errors::chain;
 
 const FAILED: u8 = 1;
 const CANNOT_RUN: u8 = 2;
@@ -32,7 +30,7 @@ pub(crate) fn command() -> Command {
     let list = |name, value, help| option(name, value, help).value_delimiter(',').action(ArgAction::Append);
     let url = option("url", "URL", "Server to ask").default_value("http://127.0.0.1:8000");
     let named = Arg::new("token").value_name("TOKEN").required(true).help("Name or number of the token");
-    let of_server = |command: Command| command.arg(url.clone()).args(client::arguments());
+    let of_server = |command: Command| command.arg(url.clone()).args(arc_edge::arguments());
     let create = Command::new("create")
         .about("Make a token; the last word that is printed is the token, which is never shown again")
         .arg(option("name", "NAME", "What it is for").required(true))

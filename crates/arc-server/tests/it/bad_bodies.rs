@@ -121,9 +121,9 @@ async fn wrong_options_are_named() {
     for (path, headers, expected) in [
         ("/write?precision=d", vec![], "expected ns, us, ms, s, m or h"),
         ("/write?precision=NS", vec![], "expected ns, us, ms, s, m or h"),
-        ("/write?durability=forever", vec![], "expected memory, process or disk"),
+        ("/write?durability=forever", vec![], "expected memory, process, disk or remote"),
         ("/write?db=%FF", vec![], "percent-encoded UTF-8"),
-        ("/write", vec![("x-arc-durability", "x")], "expected memory, process or disk"),
+        ("/write", vec![("x-arc-durability", "x")], "expected memory, process, disk or remote"),
         ("/api/v1/write/msgpack", vec![("x-arc-precision", "x")], "expected ns, us, ms, s, m or h"),
     ] {
         server.send(Method::POST, path, &headers, "m v=1 1").await.is(400, expected);

@@ -92,7 +92,8 @@ fn what_cannot_be_a_branch_is_refused_with_a_reason() {
     refused(to, &[], "not a data directory");
     let server = Running::start_with(&data, &[]);
     post(&server, "/write?db=t", "m,h=a v=1 1700000000000000000");
-    refused("s3://bucket/branch", &[], "it is an address");
+    refused("gs://bucket/branch", &[], "is not like s3://bucket/prefix");
+    refused("s3://", &[], "is not like s3://bucket/prefix");
     refused(data.to_str().unwrap(), &[], "one inside the other");
     refused(data.join("branch").to_str().unwrap(), &[], "one inside the other");
     refused(to, &["--snapshot", "none"], "snapshot \"none\" does not exist");

@@ -59,7 +59,12 @@ fn every_mistake_is_named() {
         ("http = ", &[], &[], &["arc.toml is not a TOML file"]),
         ("a = 1\na = 2", &[], &[], &["arc.toml is not a TOML file"]),
         ("", &[("ARC_HTPP", "x")], &[], &["unknown environment variable ARC_HTPP", "did you mean ARC_HTTP?"]),
-        ("", &[("ARC_DURABILITY", "yes")], &[], &["durability = \"yes\"", "ARC_DURABILITY", "memory, process or disk"]),
+        (
+            "",
+            &[("ARC_DURABILITY", "yes")],
+            &[],
+            &["durability = \"yes\"", "ARC_DURABILITY", "memory, process, disk or remote"],
+        ),
         ("", &[("ARC_MAX_BODY_BYTES", "")], &[], &["max_body_bytes", "expected a size"]),
         ("", &[], &[("http", "here")], &["http = \"here\"", "flag --http", "expected an address"]),
         ("", &[], &[("max_connections", "0")], &["max_connections", "at least 1"]),
@@ -115,7 +120,7 @@ fn run(arguments: &[&str], variables: &[(&str, &str)]) -> (Option<i32>, String, 
 fn the_binary_ends_with_2_when_told_what_cannot_be() {
     for (arguments, variables, expected) in [
         (&["--http", "nowhere"][..], &[][..], "http = \"nowhere\" from flag --http"),
-        (&["serve", "--durability", "yes"], &[], "expected memory, process or disk"),
+        (&["serve", "--durability", "yes"], &[], "expected memory, process, disk or remote"),
         (&["quickstart", "--http", "nowhere"], &[], "flag --http"),
         (&["--http", "0.0.0.0:0", "--no-auth"], &[], "refusing to serve"),
         (&["quickstart", "--http", "0.0.0.0:0"], &[], "refusing to serve"),

@@ -24,6 +24,10 @@ mod bad_sql;
 #[cfg(test)]
 mod branch;
 #[cfg(test)]
+mod cluster;
+#[cfg(test)]
+mod cluster_query;
+#[cfg(test)]
 mod column_types;
 #[cfg(test)]
 mod config;
@@ -56,9 +60,13 @@ mod influx_v2;
 #[cfg(test)]
 mod influx_v3;
 #[cfg(test)]
+mod older_states;
+#[cfg(test)]
 mod openapi;
 #[cfg(test)]
 mod process;
+#[cfg(test)]
+mod push;
 #[cfg(test)]
 mod query;
 #[cfg(test)]
@@ -81,6 +89,8 @@ mod s3;
 mod socket;
 #[cfg(test)]
 mod support;
+#[cfg(test)]
+mod tail;
 #[cfg(test)]
 mod tls;
 #[cfg(test)]

@@ -86,10 +86,20 @@ impl Connection {
 
     /// Posts with further header lines.
     fn send(&mut self, path: &str, headers: &str, body: &str) -> std::io::Result<(u16, Vec<u8>)> {
+        self.request(("POST", path), headers, body)
+    }
+
+    /// Sends a request of any method, and reads an answer that says how long it is, or comes in chunks.
+    pub(crate) fn request(
+        &mut self,
+        (method, path): (&str, &str),
+        headers: &str,
+        body: &str,
+    ) -> std::io::Result<(u16, Vec<u8>)> {
         let length = body.len();
-        let head = format!("POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n{headers}\r\n");
+        let head = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n{headers}\r\n");
         self.0.get_mut().write_all(format!("{head}{body}").as_bytes())?;
-        let (mut status, mut length) = (0, 0);
+        let (mut status, mut length) = (0, Some(0));
         loop {
             let mut line = String::new();
             if self.0.read_line(&mut line)? == 0 {
@@ -98,14 +108,32 @@ impl Connection {
             if let Some(rest) = line.strip_prefix("HTTP/1.1 ") {
                 status = rest[..3].parse().unwrap();
             } else if let Some(value) = line.strip_prefix("content-length: ") {
-                length = value.trim().parse().unwrap();
+                length = Some(value.trim().parse().unwrap());
+            } else if line == "transfer-encoding: chunked\r\n" {
+                length = None;
             } else if line == "\r\n" {
                 break;
             }
         }
+        let Some(length) = length else { return Ok((status, self.chunks()?)) };
         let mut body = vec![0; length];
         self.0.read_exact(&mut body)?;
         Ok((status, body))
+    }
+
+    fn chunks(&mut self) -> std::io::Result<Vec<u8>> {
+        let mut body = Vec::new();
+        loop {
+            let mut line = String::new();
+            self.0.read_line(&mut line)?;
+            let length = usize::from_str_radix(line.trim(), 16).unwrap();
+            let mut chunk = vec![0; length + 2];
+            self.0.read_exact(&mut chunk)?;
+            body.extend_from_slice(&chunk[..length]);
+            if length == 0 {
+                return Ok(body);
+            }
+        }
     }
 }
 

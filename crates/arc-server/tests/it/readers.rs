@@ -68,8 +68,8 @@ fn seen(server: &Running) -> Option<Vec<[u64; 3]>> {
 
 /// Asks a reader until told to stop: each answer is a prefix of what was sent, has all that was acknowledged before it was
 /// asked, and no less than the one before.
-fn watch(server: &Running, acknowledged: &[AtomicU64; 8], is_over: &AtomicBool) -> u64 {
-    let (mut last, mut answers) = ([0_u64; 8], 0);
+fn watch(server: &Running, acknowledged: &[AtomicU64; 8], (answers, is_over): (&AtomicU64, &AtomicBool)) {
+    let mut last = [0_u64; 8];
     while !is_over.load(Ordering::SeqCst) {
         let before: Vec<u64> = acknowledged.iter().map(|count| count.load(Ordering::SeqCst)).collect();
         let Some(rows) = seen(server) else { continue };
@@ -88,22 +88,22 @@ fn watch(server: &Running, acknowledged: &[AtomicU64; 8], is_over: &AtomicBool) 
             );
             assert!(now[writer] >= last[writer], "writer {writer}: from {} back to {}", last[writer], now[writer]);
         }
-        (last, answers) = (now, answers + 1);
+        last = now;
+        answers.fetch_add(1, Ordering::SeqCst);
     }
-    answers
 }
 
 #[test]
 fn readers_see_all_that_is_acknowledged_and_never_go_back_whoever_is_killed() {
     let dir = tempfile::tempdir().unwrap();
     let acknowledged: [AtomicU64; 8] = Default::default();
-    let is_over = AtomicBool::new(false);
+    let (answers, is_over): ([AtomicU64; 2], _) = (Default::default(), AtomicBool::new(false));
     let first = writer(dir.path());
     let readers = [reader(dir.path()), reader(dir.path())];
     reader(dir.path()).kill();
     thread::scope(|scope| {
-        let watchers: Vec<_> =
-            readers.iter().map(|server| scope.spawn(|| watch(server, &acknowledged, &is_over))).collect();
+        let watch = |(server, answers)| watch(server, &acknowledged, (answers, &is_over));
+        let watchers: Vec<_> = readers.iter().zip(&answers).map(|pair| scope.spawn(move || watch(pair))).collect();
         let mut server = first;
         for round in 0..3 {
             let (sender, receiver) = mpsc::channel();
@@ -121,10 +121,12 @@ fn readers_see_all_that_is_acknowledged_and_never_go_back_whoever_is_killed() {
             receiver.iter().for_each(count);
             server = writer(dir.path());
         }
-        thread::sleep(Duration::from_millis(300));
+        let has_enough = |answers: &AtomicU64| answers.load(Ordering::SeqCst) >= 10;
+        while !answers.iter().all(has_enough) && !watchers.iter().any(thread::ScopedJoinHandle::is_finished) {
+            thread::sleep(Duration::from_millis(10));
+        }
         is_over.store(true, Ordering::SeqCst);
-        let answers: Vec<u64> = watchers.into_iter().map(|watcher| watcher.join().unwrap()).collect();
-        assert!(answers.iter().all(|answers| *answers >= 10), "{answers:?}");
+        watchers.into_iter().for_each(|watcher| watcher.join().unwrap());
         let all = seen(&server);
         assert_eq!(readers.each_ref().map(seen), [all.clone(), all]);
     });

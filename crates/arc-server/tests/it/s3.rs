@@ -173,3 +173,24 @@ fn another_machine_reads_the_bucket() {
 fn path(dir: &tempfile::TempDir) -> String {
     dir.path().display().to_string()
 }
+
+#[test]
+#[ignore = "needs an S3 server; run scripts/s3"]
+fn a_server_of_s3_is_probed_and_has_nothing_left() {
+    let endpoint = std::env::var("ARC_S3_ENDPOINT").expect("ARC_S3_ENDPOINT is the URL of an S3 server");
+    let probe = |url: &str, json: &[&str]| {
+        let mut arc = Command::new(env!("CARGO_BIN_EXE_arc-server"));
+        on_s3(&mut arc);
+        arc.args(["store", "probe", "--object-store-url", url, "--object-store-endpoint", &endpoint]).args(json);
+        arc.output().unwrap()
+    };
+    let output = probe("s3://arc/probed-by-command", &[]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("kept: of eight clients that put one name at once, one succeeds"), "{text}");
+    let output = probe("s3://arc/probed-by-command", &["--json"]);
+    let kept: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(kept["kept"].as_array().unwrap().len(), 6, "{kept}");
+    let output = probe("s3://there-is-no-such-bucket/a", &[]);
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+}

@@ -78,6 +78,7 @@ fn written(part: &FlushPart<'_>) -> (u64, u32) {
         min_seq: SequenceNumber(1),
         max_seq: SequenceNumber(1),
         late: part.late,
+        hourly: false,
         tags: &["host"],
     };
     let options = ParquetOptions::default();

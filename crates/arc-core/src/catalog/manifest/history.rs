@@ -7,6 +7,7 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use hashbrown::HashSet;
+use ulid::Ulid;
 
 use super::{Listing, Manifest, ManifestEdit, ManifestState, read_commit, read_snapshot};
 use crate::{Result, SequenceNumber, model::DataFile, store::ObjectLocation, sync::Mutex};
@@ -36,6 +37,8 @@ pub(crate) struct HistoryWindow {
     pub(crate) now_ns: i64,
     /// The oldest time of which they are.
     pub(crate) from_ns: i64,
+    /// The name that the directory gets if the stream begins now.
+    pub(crate) origin: Ulid,
 }
 
 /// What opening found of older states.

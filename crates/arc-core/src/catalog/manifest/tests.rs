@@ -49,6 +49,7 @@ fn file(id: u64) -> DataFile {
         min_seq: id,
         max_seq: id,
         deleted_seq: 0,
+        hourly: None,
         late: id.is_multiple_of(2),
         sorted_by: vec!["host".into(), "time".into()],
         columns: vec![column("host", text("", true), text("é", false)), column("f", float(-0.0), float(f64::INFINITY))],
@@ -381,11 +382,11 @@ fn a_newer_version_is_neither_skipped_nor_called_damage(location: Location) {
     stream(&vfs, 127);
     let snapshot = path(ObjectId::snapshot(128));
     let mut bytes = vfs.read(&snapshot);
-    bytes[8] = 5;
+    bytes[8] = 7;
     let checksum = crc32c::crc32c(&bytes[..44]);
     bytes[44..48].copy_from_slice(&checksum.to_le_bytes());
     vfs.replace(&snapshot, &bytes);
-    assert!(matches!(vfs.open().unwrap_err(), Error::NewerFormat { found: 5, .. }));
+    assert!(matches!(vfs.open().unwrap_err(), Error::NewerFormat { found: 7, .. }));
 }
 
 #[test]

@@ -35,6 +35,7 @@ fn written(vfs: &CrashFs, name: &str, rows: &[(&str, i64)]) -> Arc<DataFile> {
         min_seq: SequenceNumber(1),
         max_seq: SequenceNumber(1),
         late: false,
+        hourly: false,
         tags: &["h"],
     };
     let options = ParquetOptions::default();

@@ -126,6 +126,7 @@ fn written(rows: &RecordBatch, batch_rows: usize, tags: &[&str], options: &Parqu
         min_seq: SequenceNumber(1),
         max_seq: SequenceNumber(1),
         late: false,
+        hourly: false,
         tags,
     };
     let starts = (0..rows.num_rows()).step_by(batch_rows);
@@ -294,6 +295,7 @@ fn tags_of_batches_with_other_dictionaries_share_one() {
         min_seq: SequenceNumber(1),
         max_seq: SequenceNumber(1),
         late: false,
+        hourly: false,
         tags: &["c0"],
     };
     write_data_file(&RealVfs, folder.path(), &spec, parts.into_iter().map(Ok), &ParquetOptions::default()).unwrap();

@@ -9,6 +9,7 @@ use std::path::Path;
 use crate::{
     Error, Result,
     catalog::{Manifest, check_marker, has_log, read_store_marker},
+    engine::claim::UNFINISHED,
     model::{META_DIR, WAL_DIR, WRITER},
     store::OpenStorage,
     vfs::Vfs,
@@ -23,6 +24,9 @@ pub(super) fn follow(storage: &OpenStorage, local: &dyn Vfs, root: &Path) -> Res
         return Err(Error::NotADataDirectory { path, reason });
     }
     let manifest = Manifest::follow_at(location)?;
+    if manifest.state().is_unfinished() {
+        return Err(Error::OtherStore { path, reason: UNFINISHED.into() });
+    }
     let here = read_store_marker(local, root)?;
     if here.is_some() && here == manifest.state().directory {
         check_marker(local, root)?;

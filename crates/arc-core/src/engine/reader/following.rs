@@ -29,20 +29,25 @@ use crate::{
 const PLANNING_PATIENCE: Duration = Duration::from_millis(50);
 
 /// How often a look begins anew because the writer has moved on meanwhile, and the longest pause.
-const TRIES: u32 = 40;
+pub(super) const TRIES: u32 = 40;
 const LONGEST_PAUSE: Duration = Duration::from_millis(25);
+
+/// Waits a little before look `attempt` is done again.
+pub(super) fn pause(attempt: u32) {
+    sync::thread::sleep((Duration::from_millis(1) * attempt).min(LONGEST_PAUSE));
+}
 
 /// What a reader knows of the process that writes.
 #[derive(Debug)]
 pub(super) struct Following {
     vfs: Arc<dyn Vfs>,
-    manifest: Manifest,
+    pub(super) manifest: Manifest,
     /// The next frame that the version does not have.
-    tail: LogTail,
+    pub(super) tail: LogTail,
     /// What was made of both; `None` if it has to be made anew.
-    version: Option<Arc<Version>>,
+    pub(super) version: Option<Arc<Version>>,
     /// The last frame that was seen: later looks see no less.
-    seen: SequenceNumber,
+    pub(super) seen: SequenceNumber,
     /// Files that are in the manifest no more, with the last commit that had them: those that
     /// nothing here reads any longer may go.
     outlived: Vec<(u64, Weak<DataFile>)>,
@@ -52,6 +57,9 @@ pub(super) struct Following {
     /// The commit that was handed out at rest last.
     rested_at: u64,
     memory: Arc<MemoryBudget>,
+    /// Who has the log, if that is on another machine.
+    #[cfg(feature = "object-store")]
+    pub(super) owner: Option<super::owner::LogAsked>,
 }
 
 impl Following {
@@ -75,6 +83,8 @@ impl Following {
             lease: Some(lease),
             rested_at: 0,
             memory,
+            #[cfg(feature = "object-store")]
+            owner: None,
         }
     }
 
@@ -84,6 +94,10 @@ impl Following {
     /// was released since is in a later commit of the manifest, so both are looked at again.
     pub(super) fn look(&mut self, now_ns: i64, options: &Options) -> Result<Arc<Version>> {
         self.hold(now_ns)?;
+        #[cfg(feature = "object-store")]
+        if self.owner.is_some() {
+            return self.look_at_owner(options);
+        }
         let said = acknowledged(self.vfs.as_ref(), self.tail.dir())?;
         for attempt in 0..TRIES {
             self.catch_up_manifest()?;
@@ -96,7 +110,7 @@ impl Following {
                     self.seen = last.max(self.manifest.state().flushed);
                     return Ok(version);
                 }
-                TailEnd::Missing => sync::thread::sleep((Duration::from_millis(1) * attempt).min(LONGEST_PAUSE)),
+                TailEnd::Missing => pause(attempt),
             }
         }
         let reason = format!(
@@ -213,7 +227,7 @@ impl Following {
     }
 
     /// Returns the version, made from the manifest if there is none.
-    fn version(&mut self, options: &Options) -> Arc<Version> {
+    pub(super) fn version(&mut self, options: &Options) -> Arc<Version> {
         if let Some(version) = &self.version {
             return Arc::clone(version);
         }
@@ -226,7 +240,7 @@ impl Following {
 
     /// Returns a version to which frames can be applied now: another one where a query that is
     /// planned keeps this one as it is.
-    fn growing(&mut self, version: Arc<Version>, options: &Options) -> Arc<Version> {
+    pub(super) fn growing(&mut self, version: Arc<Version>, options: &Options) -> Arc<Version> {
         if version.wait_unpinned(PLANNING_PATIENCE) {
             return version;
         }
@@ -234,7 +248,7 @@ impl Following {
         self.version(options)
     }
 
-    fn apply_through(&mut self, version: &Version, last: SequenceNumber) -> Result<TailEnd> {
+    pub(super) fn apply_through(&mut self, version: &Version, last: SequenceNumber) -> Result<TailEnd> {
         let dir = self.tail.dir().to_owned();
         let mut apply =
             |frame: ReplayedFrame<'_>| version.apply(&frame).map_err(|reason| damaged(&dir, &frame, &reason));
@@ -253,6 +267,8 @@ fn is_about_files(edit: &ManifestEdit, flushed: SequenceNumber) -> bool {
     let is_about_files = |edit: &TableEdit| edit.schema.is_none() && edit.tombstones_added.is_empty();
     now.is_none_or(|now| now == flushed)
         && opened.is_none()
+        // Adopted rows make others late.
+        && edit.adopted.is_none()
         && dropped.is_empty()
         && databases_added.is_empty()
         && edit.retentions.is_empty()

@@ -9,14 +9,17 @@
 #[cfg(feature = "object-store")]
 mod bucket;
 mod following;
+mod log_follower;
 mod origin;
+#[cfg(feature = "object-store")]
+mod owner;
 mod past;
 mod version;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 pub(super) use self::version::Pin;
-use self::{following::Following, version::Version};
+use self::{following::Following, log_follower::LogFollower, version::Version};
 use super::{history::from_ns, open::Parts, states_at_hand::StatesAtHand};
 #[cfg(feature = "object-store")]
 use crate::store::OpenStorage;
@@ -49,6 +52,7 @@ pub(super) struct Reader {
     /// What was seen last.
     seen: Mutex<Arc<Version>>,
     at_hand: StatesAtHand,
+    follower: LogFollower,
     /// Whether rows that are in no data file yet can be seen.
     has_log: bool,
     #[cfg(feature = "object-store")]
@@ -61,12 +65,16 @@ impl Reader {
     /// Opens a directory that another process may write to meanwhile.
     pub(super) fn open(parts: Parts) -> Result<Arc<Self>> {
         let (vfs, (manifest, has_log)) = (parts.mounted(), follow(&parts)?);
+        let lease = lease(&parts, &vfs);
+        #[cfg(feature = "object-store")]
+        let owner = parts.owner;
         let Parts { root, options, clock, random, .. } = parts;
         let options = options.within_budget();
         let memory = Arc::new(MemoryBudget::new(options.memory_bytes, options.max_resident_bytes));
-        let lease = ReadLease::new(Arc::clone(&vfs), &root, random.next());
         let tail = LogTail::new(root.join(WAL_DIR), manifest.state().flushed);
         let following = Following::new(Arc::clone(&vfs), manifest, tail, lease, Arc::clone(&memory));
+        #[cfg(feature = "object-store")]
+        let following = following.of_owner(owner);
         let seen = Mutex::new(Arc::new(Version::empty(Arc::clone(&memory))));
         let reader = Self {
             root,
@@ -78,13 +86,18 @@ impl Reader {
             following: Mutex::new(following),
             seen,
             at_hand: StatesAtHand::default(),
+            follower: LogFollower::default(),
             has_log,
             #[cfg(feature = "object-store")]
             storage: parts.storage,
             is_stopped: Mutex::new(false),
             stopped: Condvar::default(),
         };
-        drop(reader.pin()?);
+        match reader.pin() {
+            // Nodes are started in any order; each query asks again.
+            Err(error @ Error::OwnerUnreachable { .. }) => tracing::warn!(%error, "nothing can be read yet"),
+            pinned => drop(pinned?),
+        }
         Ok(Arc::new(reader))
     }
 
@@ -95,6 +108,12 @@ impl Reader {
         *self.seen.lock() = Arc::clone(&version);
         // With the lock held: nothing changes a version that is about to be pinned.
         Ok(Pin::new(version))
+    }
+
+    /// Returns the newest commit, and the last frame, that were seen.
+    pub(super) fn progress(&self) -> (u64, u64) {
+        let following = self.following.lock();
+        (following.number(), following.seen().0)
     }
 
     /// Returns the tables as they were at the last look that succeeded, for those who cannot fail.
@@ -153,7 +172,18 @@ impl Reader {
         *self.is_stopped.lock() = true;
         self.stopped.notify_all();
         self.following.lock().end();
+        self.follower.close();
     }
+}
+
+/// Returns the lease of a reader, where the files are held that it reads.
+fn lease(parts: &Parts, vfs: &Arc<dyn Vfs>) -> ReadLease {
+    let id = parts.random.next();
+    #[cfg(feature = "object-store")]
+    if let Some(log) = &parts.owner {
+        return ReadLease::at_owner(Arc::clone(log), id);
+    }
+    ReadLease::new(Arc::clone(vfs), &parts.root, id)
 }
 
 /// Opens the manifest where it is. Returns with it whether the log is at hand.
@@ -161,7 +191,16 @@ fn follow(parts: &Parts) -> Result<(Manifest, bool)> {
     let (vfs, root) = (&parts.vfs, parts.root.as_path());
     #[cfg(feature = "object-store")]
     if let Some(storage) = &parts.storage {
-        return bucket::follow(storage, vfs.as_ref(), root);
+        let (manifest, has_log) = bucket::follow(storage, vfs.as_ref(), root)?;
+        if parts.owner.is_some() && has_log {
+            return Err(owner::has_own_log(root));
+        }
+        return Ok((manifest, has_log || parts.owner.is_some()));
+    }
+    #[cfg(feature = "object-store")]
+    if parts.owner.is_some() {
+        let reason = "the process that writes is asked for its log, so its object store has to be named".into();
+        return Err(Error::InvalidOption { option: "owner_log", reason });
     }
     check_is_readable(vfs.as_ref(), root)?;
     Ok((Manifest::follow(Arc::clone(vfs), &root.join(META_DIR).join(WRITER))?, true))

@@ -1,8 +1,6 @@
 //! A state that another directory may begin with, as a reader finds it.
 
 use super::Reader;
-#[cfg(feature = "object-store")]
-use crate::engine::origin::check_is_in_folder;
 use crate::{Result, engine::Origin, model::PastMoment};
 
 impl Reader {
@@ -12,8 +10,13 @@ impl Reader {
     ///
     /// As of a look, and as of [`Self::past_state`].
     pub(in crate::engine) fn origin(&self, moment: Option<&PastMoment>) -> Result<Origin<'static>> {
+        let origin = self.origin_at(moment);
         #[cfg(feature = "object-store")]
-        check_is_in_folder(self.storage.is_some(), &self.root)?;
+        let origin = origin.map(|origin| origin.in_store(self.storage.as_ref()));
+        origin
+    }
+
+    fn origin_at(&self, moment: Option<&PastMoment>) -> Result<Origin<'static>> {
         let place = (&self.vfs, self.root.as_path(), &self.random);
         match moment {
             None => {
@@ -33,7 +36,9 @@ impl Reader {
             Some(PastMoment::Time(time_ns)) => {
                 drop(self.pin()?);
                 let (state, seen, held) = self.found_at(*time_ns)?;
-                Ok(Origin::new(place, held.number, state, held).up_to(seen, Some(*time_ns)))
+                // Without the log there is nothing after a commit.
+                let through = if self.has_log { seen } else { state.flushed };
+                Ok(Origin::new(place, held.number, state, held).up_to(through, Some(*time_ns)))
             }
         }
     }

@@ -1,6 +1,7 @@
 //! A reader beside a writer, in one process, on a file system in memory: what it sees is what the
 //! writer has.
 
+mod faults;
 mod files;
 mod refused;
 
@@ -188,7 +189,7 @@ fn without_a_word_from_the_writer_it_sees_what_the_log_proves() {
     assert_eq!(count(&reader), 1, "nothing proves the last group");
     write(&writer, &format!("m,h=a v=1 {}", DAY + 2));
     assert_eq!(count(&reader), 2, "the next one does");
-    writer.writer().unwrap().seal().unwrap();
+    writer.writer().unwrap().log.seal().unwrap();
     assert_eq!(count(&reader), 3, "and the seal of a log at rest");
     assert_eq!(count(&machine.builder().open_reader().unwrap()), 3);
 }
@@ -201,18 +202,18 @@ fn what_is_written_and_not_yet_acknowledged_is_not_seen() {
     // A frame that is in the file, and that nothing has synced.
     let shared = writer.writer().unwrap();
     let frame = {
-        let mut wal = shared.wal.lock();
-        let seq = wal.last_seq().next();
+        let seq = shared.log.last_seq().next();
         let body = format!("m,h=a v=2 {}", DAY + 1);
         let meta =
             crate::engine::frame::encode(&crate::engine::frame::WriteMeta::new("d", None, 0, &WriteOptions::new()));
         let meta = meta.unwrap();
         let body_crc = crate::wal::body_checksum(body.as_bytes());
-        wal.append(&[crate::wal::Frame { seq, kind: 16, meta: &meta, body: body.as_bytes(), body_crc }]).unwrap();
+        let frame = crate::wal::Frame { seq, kind: 16, meta: &meta, body: body.as_bytes(), body_crc };
+        assert!(shared.log.append(&[frame], false).is_ok());
         seq
     };
     assert_eq!(reader.tables("d").unwrap()[0].buffered_rows, 1);
-    shared.acknowledged.note(frame);
+    shared.log.acknowledge(frame);
     assert_eq!(reader.tables("d").unwrap()[0].buffered_rows, 2);
 }
 

@@ -1,8 +1,8 @@
-use std::io::ErrorKind;
+use std::{io::ErrorKind, sync::Arc, time::Duration};
 
-use super::*;
 use crate::{
-    Engine,
+    Engine, Options, Result,
+    sync::Instant,
     vfs::{CrashFs, Fault, FaultFs, Operation},
 };
 
@@ -13,45 +13,6 @@ fn engine(faults: &FaultFs) -> Engine {
 
 fn write(engine: &Engine, line: &str) -> Result<u64> {
     engine.write_lp("d", line.as_bytes()).map(|written| written.points)
-}
-
-#[test]
-fn what_is_being_flushed_asks_for_no_other_flush() {
-    let options = Options { flush_bytes: 100, flush_wal_bytes: 1_000, ..Options::default() };
-    let fresh = Fresh::default();
-    let is_too_much = |applied, log| {
-        fresh.note_applied(applied);
-        fresh.is_too_much(log, &options)
-    };
-    assert!(!is_too_much(99, 999));
-    assert!(is_too_much(1, 999));
-    fresh.note_frozen(999);
-    assert!(!is_too_much(99, 1_998));
-    assert!(is_too_much(0, 1_999));
-    fresh.note_released();
-    assert!(is_too_much(0, 1_000) && !is_too_much(0, 999));
-    // Unless it could not be flushed.
-    fresh.note_frozen(1_000);
-    assert!(!is_too_much(0, 1_000));
-    fresh.note_failed(100);
-    assert!(is_too_much(0, 0));
-}
-
-#[test]
-fn what_a_flush_could_not_write_counts_again() {
-    let faults = FaultFs::new(Arc::new(CrashFs::new()));
-    let engine = engine(&faults);
-    let shared = engine.writer().unwrap();
-    let fresh = || shared.fresh.bytes.load(Ordering::Relaxed);
-    write(&engine, "m v=1 1").unwrap();
-    let bytes = fresh();
-    assert_eq!(bytes, shared.counters.buffered_bytes.load(Ordering::Relaxed));
-    faults.set(Fault::nth(1, ErrorKind::Other).of(Operation::CreateNew).from_then_on());
-    engine.flush().unwrap_err();
-    assert_eq!(fresh(), bytes);
-    faults.clear();
-    engine.flush().unwrap();
-    assert_eq!(fresh(), 0);
 }
 
 #[test]
@@ -143,7 +104,7 @@ fn a_log_that_rests_is_sealed_once_and_damage_to_its_last_group_is_found_from_th
         let before = calls();
         check_sealed(&fs.current());
         // Nothing looks again before something is written.
-        assert!(shared.flush_signal.state.lock().look.is_none());
+        assert!(!shared.flush_signal.is_watching_log());
         assert_eq!(calls(), before);
     }
     // An engine that is dropped leaves its log sealed, too.

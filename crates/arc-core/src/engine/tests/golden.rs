@@ -6,7 +6,9 @@
 //! [`scenario`](super::scenario) when builds wrote that format, without the zeros at the ends of
 //! segments; `backup`, a backup of it; and `contents`, what is in either. The later ones have
 //! `repaired`, too: what a repair made of it after its first frame was damaged, and
-//! `contents.repaired`.
+//! `contents.repaired`; since version 5 `store`, for which see `golden_store`; and since version 6
+//! `edge`, the same directory after its rows were pushed, and `centre`, which they were pushed to, with
+//! `contents.centre`.
 //!
 //! When a format changes, [`each_format_has_a_directory`] fails until `UPDATE_GOLDEN=1` was set for
 //! it once, which adds the new format's folder. It never writes one that is there: to write the
@@ -23,7 +25,8 @@ use super::{
     scenario::{BLOCK, Era, Still, carry_out},
 };
 use crate::{
-    Engine, Options, catalog::NEWEST_VERSION, datafile, engine::frame::FrameKind, plan_repair, repair, verify,
+    Engine, Options, PushOptions, catalog::NEWEST_VERSION, datafile, engine::frame::FrameKind, plan_repair, repair,
+    verify,
 };
 
 /// Size of the segments in a golden directory, the smallest that may be set.
@@ -80,6 +83,23 @@ fn without_zeros(name: &str, mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
+/// Returns database, table, files and rows in files of each table.
+fn seen(engine: &Engine) -> Vec<(String, String, usize, u64)> {
+    let of = |database: &crate::DatabaseInfo| engine.tables(&database.name).unwrap();
+    let row = |info: crate::TableInfo| {
+        (info.schema.database.to_string(), info.schema.table.to_string(), info.files, info.file_rows)
+    };
+    engine.databases().iter().flat_map(of).map(row).collect()
+}
+
+/// Opens a directory as a process that only reads, which leaves it as it is.
+fn what_a_reader_sees(path: &Path) -> Vec<(String, String, usize, u64)> {
+    let reader = Engine::builder(path).clock(std::sync::Arc::new(Still)).open_reader().unwrap();
+    let seen = seen(&reader);
+    reader.close().unwrap();
+    seen
+}
+
 fn text(contents: &[String]) -> String {
     contents.join("\n") + "\n"
 }
@@ -103,6 +123,17 @@ fn write_repaired(folder: &Path, scratch: &Path) {
     copy(&path, &folder.join("repaired"), &|_, bytes| bytes);
 }
 
+/// Pushes what a directory has to an empty one, and adds both.
+fn write_pushed(folder: &Path, scratch: &Path) {
+    let paths = ["edge", "centre"].map(|name| scratch.join(name));
+    restore(&folder.join("data"), &paths[0]);
+    let [edge, centre] = [0, 1].map(|at| open(&paths[at], 2));
+    edge.push(&centre, &PushOptions::default(), &mut |_| {}).unwrap();
+    fs::write(folder.join("contents.centre"), text(&contents(&centre))).unwrap();
+    copy(&paths[0], &folder.join("edge"), &without_zeros);
+    copy(&paths[1], &folder.join("centre"), &without_zeros);
+}
+
 #[test]
 fn each_format_has_a_directory() {
     let format = format!("{NEWEST_VERSION}-{}-{}", FrameKind::ALL.len(), datafile::FORMAT);
@@ -118,6 +149,7 @@ fn each_format_has_a_directory() {
         copy(&backup, &folder.join("backup"), &|_, bytes| bytes);
         fs::write(folder.join("contents"), text(&contents)).unwrap();
         write_repaired(&folder, dir.path());
+        write_pushed(&folder, dir.path());
     }
     let how = "set UPDATE_GOLDEN=1 for this test once, look at what it adds, and commit it";
     assert!(folder.exists(), "there is no golden directory of the format {format} yet: {how}");
@@ -127,8 +159,13 @@ fn each_format_has_a_directory() {
 fn directories_of_all_formats_open_with_what_they_had() {
     let mut formats = 0;
     for folder in fs::read_dir(golden()).unwrap().map(|entry| entry.unwrap().path()) {
-        for name in ["data", "backup", "repaired"].into_iter().filter(|name| folder.join(name).exists()) {
-            let expected = if name == "repaired" { "contents.repaired" } else { "contents" };
+        for name in
+            ["data", "backup", "repaired", "edge", "centre"].into_iter().filter(|name| folder.join(name).exists())
+        {
+            let expected = match name {
+                "repaired" | "centre" => format!("contents.{name}"),
+                _ => "contents".to_owned(),
+            };
             let expected = fs::read_to_string(folder.join(expected)).unwrap();
             let dir = tempfile::tempdir().unwrap();
             let path = dir.path().join("data");
@@ -140,9 +177,15 @@ fn directories_of_all_formats_open_with_what_they_had() {
             };
             let report = verify(&path).unwrap();
             assert!(report.is_clean(), "{} {name}: {report}", folder.display());
+            let read = what_a_reader_sees(&path);
             let engine = open(&path, 2);
             check(&engine, "opened");
-            let has_snapshot = name != "backup" && folder.file_name().is_some_and(|format| format >= "4");
+            // Older builds do not say what they have acknowledged: then it is what the log proves.
+            let is_said = path.join("wal/acknowledged").exists() && folder.file_name().is_some_and(|of| of >= "4");
+            let found = seen(&engine);
+            assert!(if is_said { read == found } else { read.len() <= found.len() }, "{} {name}", folder.display());
+            let has_snapshot =
+                !["backup", "centre"].contains(&name) && folder.file_name().is_some_and(|format| format >= "4");
             assert_eq!(engine.snapshots().len(), usize::from(has_snapshot), "{} {name}", folder.display());
             engine.flush().unwrap();
             check(&engine, "flushed");
@@ -155,6 +198,26 @@ fn directories_of_all_formats_open_with_what_they_had() {
         formats += 1;
     }
     assert!(formats >= 2, "{formats}");
+}
+
+#[test]
+fn what_an_earlier_build_has_pushed_is_not_pushed_again() {
+    let mut pairs = 0;
+    for folder in fs::read_dir(golden()).unwrap().map(|entry| entry.unwrap().path()) {
+        if !folder.join("edge").exists() {
+            continue;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let [edge, centre] = ["edge", "centre"].map(|name| {
+            restore(&folder.join(name), &dir.path().join(name));
+            open(&dir.path().join(name), 2)
+        });
+        let before = contents(&centre);
+        let report = edge.push(&centre, &PushOptions::default(), &mut |_| {}).unwrap();
+        assert_eq!((report.cuts, contents(&centre)), (0, before), "{}", folder.display());
+        pairs += 1;
+    }
+    assert!(pairs >= 1);
 }
 
 #[test]

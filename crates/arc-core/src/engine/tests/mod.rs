@@ -1,9 +1,16 @@
 //! The engine as a whole, without SQL: tables are read as they lie in files and buffers.
 
+#[cfg(feature = "object-store")]
+mod branches;
 mod contents;
+#[cfg(feature = "object-store")]
+mod cut_store;
 mod drained;
 mod golden;
+#[cfg(feature = "object-store")]
+mod golden_store;
 mod history;
+mod pushes;
 mod replayed;
 mod requests;
 mod scenario;

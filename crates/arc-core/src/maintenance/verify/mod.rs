@@ -7,7 +7,6 @@
 
 mod file;
 mod log;
-mod order;
 mod primary_keys;
 mod report;
 #[cfg(test)]

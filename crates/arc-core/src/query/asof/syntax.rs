@@ -8,10 +8,12 @@
 use std::{iter::Peekable, ops::ControlFlow};
 
 use datafusion::sql::sqlparser::{
-    ast::{JoinOperator, Select, Statement, TableFactor, TableWithJoins, VisitMut, VisitorMut},
+    ast::{JoinOperator, Select, Statement, TableFactor, TableWithJoins, VisitorMut},
     keywords::Keyword,
     tokenizer::{Token, TokenWithSpan},
 };
+
+use crate::{Error, query::walk};
 
 /// Puts match conditions where the parser wants them.
 pub(in crate::query) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
@@ -95,20 +97,21 @@ fn match_condition(outer: bool) -> impl Iterator<Item = TokenWithSpan> {
 /// Puts each such join in parentheses with all that stands before it, for relations can be planned
 /// by others, joins not.
 pub(in crate::query) fn nest(statement: &mut Statement) {
-    let _ = VisitMut::visit(statement, &mut Nesting);
+    // It ends no walk.
+    let _ = walk::change(statement, &mut Nesting);
 }
 
 struct Nesting;
 
 impl VisitorMut for Nesting {
-    type Break = ();
+    type Break = Error;
 
-    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
         select.from.iter_mut().for_each(nest_joins);
         ControlFlow::Continue(())
     }
 
-    fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+    fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Error> {
         if let TableFactor::NestedJoin { table_with_joins, .. } = factor {
             nest_joins(table_with_joins);
         }

@@ -34,6 +34,12 @@ static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 4]> = LazyLock::new(|| {
     })
 });
 
+/// Returns all of them.
+#[cfg(feature = "distributed")]
+pub(super) fn functions() -> &'static [Arc<ScalarUDF>] {
+    &*FUNCTIONS
+}
+
 /// Returns the operation, checked; or `None` for one that needs no check.
 pub(in crate::query) fn checked(operator: Operator, left: Expr, right: Expr) -> Option<Expr> {
     let [add, subtract, multiply, _] = &*FUNCTIONS;

@@ -24,6 +24,7 @@ use datafusion::{
 };
 
 use super::grouped::{Grouped, filtered};
+use crate::arrays::float_order::{float, rank};
 
 /// What is looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -53,26 +54,6 @@ impl LeastOrGreatest {
     pub(in crate::query) fn of(self, floats: &[f64]) -> Option<f64> {
         floats.iter().map(|float| rank(*float)).reduce(|a, b| self.better(a, b)).map(float)
     }
-}
-
-/// Returns the place of a float in their order: equal for all that are the same.
-fn rank(float: f64) -> i64 {
-    let float = match float {
-        0.0 => 0.0,
-        nan if nan.is_nan() => f64::NAN.copysign(nan),
-        number => number,
-    };
-    flipped(float.to_bits().cast_signed())
-}
-
-/// Returns the float of a rank.
-fn float(rank: i64) -> f64 {
-    f64::from_bits(flipped(rank).cast_unsigned())
-}
-
-/// Makes numbers with a sign ascend; its own inverse. As in [`f64::total_cmp`].
-const fn flipped(bits: i64) -> i64 {
-    bits ^ ((bits >> 63).cast_unsigned() >> 1).cast_signed()
 }
 
 /// See the module.

@@ -55,6 +55,13 @@ pub(super) fn all(theirs: Vec<Arc<ScalarUDF>>, limit_bytes: usize) -> Vec<Arc<Sc
     functions
 }
 
+/// Returns the functions that statements cannot call: rules put them into plans.
+#[cfg(feature = "distributed")]
+pub(super) fn unnamed(limit_bytes: usize) -> Vec<Arc<ScalarUDF>> {
+    let operators = [concat_operator(limit_bytes), same_float::function()];
+    checked::functions().iter().chain(&operators).map(Arc::clone).collect()
+}
+
 /// Returns DataFusion's aggregate functions and ours; none makes one value of more than
 /// `limit_bytes`.
 pub(super) fn aggregates(theirs: Vec<Arc<AggregateUDF>>, limit_bytes: usize) -> Vec<Arc<AggregateUDF>> {

@@ -38,6 +38,12 @@ impl SameFloat {
     }
 }
 
+/// Returns the function whose column has the name that it had.
+#[cfg(feature = "distributed")]
+pub(super) fn function() -> Arc<ScalarUDF> {
+    Arc::clone(&UNSEEN)
+}
+
 /// Returns an expression in which floats that are equal are the same, and whose column has the name
 /// that it had.
 pub(in crate::query) fn same_float(expr: Expr) -> Expr {

@@ -12,6 +12,7 @@ use datafusion::{
 };
 
 use super::super::functions::time_bucket_origin_ns;
+use crate::datafile::hourly::HOUR_NS;
 
 const SECOND_NS: i64 = 1_000_000_000;
 const DAY_NS: i64 = 86_400 * SECOND_NS;
@@ -49,6 +50,11 @@ impl Buckets {
             _ => None,
         };
         Some((column, buckets?))
+    }
+
+    /// Returns whether each begins and ends with an hour.
+    pub(super) fn are_of_hours(&self) -> bool {
+        self.width_ns % HOUR_NS == 0 && self.origin_ns % HOUR_NS == 0
     }
 
     /// Returns the bucket that a time is in, or `None` at the ends of all times, where functions

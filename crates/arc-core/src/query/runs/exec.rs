@@ -26,7 +26,7 @@ use super::{groups::Groups, keys::Keys};
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct RunsExec {
+pub(in crate::query) struct RunsExec {
     /// What DataFusion had planned.
     partial: AggregateExec,
     keys: Arc<Keys>,
@@ -44,6 +44,12 @@ impl RunsExec {
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
         }
+    }
+
+    /// Returns what DataFusion had planned.
+    #[cfg(feature = "distributed")]
+    pub(in crate::query) fn partial(&self) -> &AggregateExec {
+        &self.partial
     }
 }
 

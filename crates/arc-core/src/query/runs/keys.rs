@@ -29,7 +29,7 @@ const ROWS_WITHOUT: usize = 16;
 
 /// What the keys of a group depend on, and how they are computed.
 #[derive(Debug)]
-pub(super) struct Keys {
+pub(in crate::query) struct Keys {
     /// Columns that the keys depend on, in the order in which `expressions` see them.
     columns: Vec<KeySource>,
     schema: SchemaRef,
@@ -57,15 +57,37 @@ impl Keys {
     /// Returns the keys of an aggregate over rows of `schema`, or `None` if they depend on anything
     /// but dictionaries and buckets of time.
     pub(super) fn new(group_by: &PhysicalGroupBy, schema: &Schema) -> Result<Option<Self>> {
+        let keys: Vec<_> = group_by.expr().iter().map(|(expression, _)| Arc::clone(expression)).collect();
+        Ok(Self::of(&keys, schema)?.filter(|keys| !keys.columns.is_empty()))
+    }
+
+    /// Returns some expressions over rows of `schema` as keys, or `None` as [`new`](Self::new) does.
+    pub(in crate::query) fn of(keys: &[Arc<dyn PhysicalExpr>], schema: &Schema) -> Result<Option<Self>> {
         let mut columns = Vec::new();
-        let known = group_by.expr().iter().all(|(expression, _)| gather(expression, schema, &mut columns).is_some());
-        if !known || columns.is_empty() {
+        if !keys.iter().all(|key| gather(key, schema, &mut columns).is_some()) {
             return Ok(None);
         }
         let positions: Vec<usize> = columns.iter().map(KeySource::position).collect();
-        let expressions = group_by.expr().iter().map(|(expression, _)| moved(expression, &positions));
-        let expressions = expressions.collect::<Result<_>>()?;
+        let expressions = keys.iter().map(|key| moved(key, &positions)).collect::<Result<_>>()?;
         Ok(Some(Self { columns, schema: Arc::new(schema.project(&positions)?), expressions }))
+    }
+
+    /// Returns whether the keys are the same for all times of any hour.
+    pub(in crate::query) fn are_by_hours(&self) -> bool {
+        self.columns.iter().all(|source| match source {
+            KeySource::Tag(_) => true,
+            KeySource::Time(_, buckets) => buckets.iter().all(Buckets::are_of_hours),
+        })
+    }
+
+    /// Returns the columns that the keys depend on.
+    pub(in crate::query) fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// Returns the keys of each row of a batch, which has the columns of [`schema`](Self::schema).
+    pub(in crate::query) fn evaluate(&self, batch: &RecordBatch) -> Result<Vec<ArrayRef>> {
+        self.expressions.iter().map(|key| key.evaluate(batch)?.into_array(batch.num_rows())).collect()
     }
 
     /// Returns how many rows a run should have on average.
@@ -93,8 +115,7 @@ impl Keys {
         let columns = self.columns.iter().filter_map(|source| batch.columns().get(source.position()));
         let columns = columns.map(|column| take(column, &starts, None)).collect::<Result<_, _>>()?;
         let firsts = RecordBatch::try_new(Arc::clone(&self.schema), columns)?;
-        let evaluate = |key: &Arc<dyn PhysicalExpr>| key.evaluate(&firsts)?.into_array(firsts.num_rows());
-        self.expressions.iter().map(|key| evaluate(key).map(compact)).collect()
+        Ok(self.evaluate(&firsts)?.into_iter().map(compact).collect())
     }
 }
 

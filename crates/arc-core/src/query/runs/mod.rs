@@ -23,4 +23,10 @@ mod states;
 #[cfg(test)]
 mod tests;
 
-pub(super) use self::rule::GroupRuns;
+#[cfg(feature = "distributed")]
+pub(super) use self::exec::RunsExec;
+pub(super) use self::{
+    keys::Keys,
+    rule::{GroupRuns, in_mode},
+    states::StateKind,
+};

@@ -81,7 +81,11 @@ fn reads_files(plan: &Arc<dyn ExecutionPlan>) -> bool {
 }
 
 /// Returns one of the two phases of an aggregate.
-fn in_mode(whole: &AggregateExec, mode: AggregateMode, input: Arc<dyn ExecutionPlan>) -> Result<AggregateExec> {
+pub(in crate::query) fn in_mode(
+    whole: &AggregateExec,
+    mode: AggregateMode,
+    input: Arc<dyn ExecutionPlan>,
+) -> Result<AggregateExec> {
     let group_by = match mode {
         AggregateMode::Partial => whole.group_expr().clone(),
         _ => whole.group_expr().as_final(),

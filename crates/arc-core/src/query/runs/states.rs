@@ -21,7 +21,7 @@ use super::{
 
 /// A function whose states are made here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum StateKind {
+pub(in crate::query) enum StateKind {
     Count,
     Sum,
     Average,
@@ -31,7 +31,7 @@ pub(super) enum StateKind {
 
 impl StateKind {
     /// Returns the kind of a function, if it has one.
-    pub(super) fn of(function: &AggregateFunctionExpr) -> Option<Self> {
+    pub(in crate::query) fn of(function: &AggregateFunctionExpr) -> Option<Self> {
         match function.fun().name() {
             "count" => Some(Self::Count),
             "sum" => Some(Self::Sum),

@@ -109,6 +109,16 @@ impl Store {
     }
 
     pub(super) fn with_options(options: &Options) -> Self {
+        let store = Self::alone(options);
+        #[cfg(feature = "distributed")]
+        if let Some(workers) = super::cluster::workers_asked() {
+            store.engine.join(super::cluster::Nodes::start(workers, store.folder.path(), options)).unwrap();
+        }
+        store
+    }
+
+    /// Returns a store that never asks another node.
+    pub(super) fn alone(options: &Options) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let fake = Arc::new(Fake::default());
         let tables: Arc<dyn QueryTables> = Arc::clone(&fake) as _;
@@ -423,6 +433,7 @@ fn data_file(
         min_seq: seq,
         max_seq: seq,
         deleted_seq: 0,
+        hourly: None,
         late,
         sorted_by,
         columns: statistics.map(|(field, array)| column_statistics(field.name(), array)).collect(),

@@ -3,6 +3,8 @@
 mod asof;
 mod bounded;
 mod buffered;
+#[cfg(feature = "distributed")]
+mod cluster;
 mod compat;
 mod counts;
 mod differential;

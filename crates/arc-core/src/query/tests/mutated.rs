@@ -91,7 +91,8 @@ pub(super) fn apply(pieces: &mut Vec<String>, edit: &Edit) {
 
 fn store() -> Store {
     let rows = |x| vec![(x, vec![("host", Tag("a")), ("x", Integer(x)), ("f", Float(x as f64))])];
-    let options = Options { query_timeout: Duration::from_secs(2), query_memory_bytes: 16 << 20, ..Options::default() };
+    let options =
+        Options { query_timeout: Duration::from_secs(60), query_memory_bytes: 16 << 20, ..Options::default() };
     let store = Store::with_options(&options);
     store.put("db", TableBuilder::new("m").part(File, rows(1)).part(LateBuffer, rows(2)));
     store

@@ -25,8 +25,8 @@ pub(in crate::query) struct TimeRange {
 }
 
 impl TimeRange {
-    pub(super) const ALL: Self = Self { min: i64::MIN, max: i64::MAX };
-    pub(super) const NONE: Self = Self { min: i64::MAX, max: i64::MIN };
+    pub(in crate::query) const ALL: Self = Self { min: i64::MIN, max: i64::MAX };
+    pub(in crate::query) const NONE: Self = Self { min: i64::MAX, max: i64::MIN };
 
     pub(in crate::query) fn new(min: i64, max: i64) -> Self {
         Self { min, max }
@@ -72,7 +72,7 @@ impl TimeRange {
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::query) fn is_empty(&self) -> bool {
         self.min > self.max
     }
 
@@ -86,7 +86,7 @@ impl TimeRange {
         other.is_empty() || (self.min <= other.min && other.max <= self.max)
     }
 
-    pub(super) fn and(self, other: Self) -> Self {
+    pub(in crate::query) fn and(self, other: Self) -> Self {
         Self { min: self.min.max(other.min), max: self.max.min(other.max) }
     }
 

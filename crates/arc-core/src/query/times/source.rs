@@ -4,13 +4,13 @@
 use std::{fmt, sync::Arc};
 
 use datafusion::{
-    catalog::Session,
     common::{Result, config::ConfigOptions, tree_node::TreeNodeRecursion},
     datasource::{
         listing::PartitionedFile,
         physical_plan::{FileOpener, FileScanConfig, FileSource, ParquetSource, parquet::ParquetFileReaderFactory},
         table_schema::TableSchema,
     },
+    execution::config::SessionConfig,
     physical_expr::{
         EquivalenceProperties, PhysicalExpr, PhysicalSortExpr, conjunction, expressions::DynamicFilterTracking,
         projection::ProjectionExprs,
@@ -44,6 +44,9 @@ pub(in crate::query) struct TimedSource {
     /// Whether conditions on tags leave so few rows that those are looked at one by one.
     few: bool,
     sort: Option<Sorting>,
+    /// The order that rows are wanted in, as it came down.
+    #[cfg(feature = "distributed")]
+    order: Vec<PhysicalSortExpr>,
 }
 
 /// A range of times, and the condition that says so, over the columns of the table.
@@ -57,7 +60,7 @@ impl TimedSource {
     /// Returns a source of the rows with a time in `range`; `few` where conditions on tags leave
     /// few of them.
     pub(in crate::query) fn new(
-        state: &dyn Session,
+        config: &SessionConfig,
         parquet: ParquetSource,
         range: Option<TimeRange>,
         few: bool,
@@ -65,11 +68,53 @@ impl TimedSource {
         let reader = parquet.parquet_file_reader_factory().cloned();
         let reader = reader.ok_or_else(|| datafusion::common::internal_datafusion_err!("a source without a reader"))?;
         let schema = parquet.table_schema().table_schema();
-        let time = range.map(|range| {
-            Ok::<_, datafusion::common::DataFusionError>(Timed { range, condition: range.condition(schema)? })
-        });
-        let cache = state.config().get_extension::<TimesCache>().unwrap_or_else(|| Arc::new(TimesCache::new(0)));
-        Ok(Self { time: time.transpose()?, parquet, reader, cache, few, sort: None })
+        let time = range.map(|range| range.condition(schema).map(|condition| Timed { range, condition }));
+        let cache = config.get_extension::<TimesCache>().unwrap_or_else(|| Arc::new(TimesCache::new(0)));
+        Ok(Self {
+            time: time.transpose()?,
+            parquet,
+            reader,
+            cache,
+            few,
+            sort: None,
+            #[cfg(feature = "distributed")]
+            order: Vec::new(),
+        })
+    }
+
+    /// Returns the range of times, if not all are wanted, and whether few rows of each are.
+    pub(in crate::query) fn wanted(&self) -> (TimeRange, bool) {
+        (self.time.as_ref().map_or(TimeRange::ALL, |time| time.range), self.few)
+    }
+
+    /// Returns what rows must meet beside their time, over the columns of the table.
+    pub(in crate::query) fn conditions(&self) -> Option<Arc<dyn PhysicalExpr>> {
+        self.parquet.filter()
+    }
+
+    /// Returns the order that rows are wanted in, as it came down.
+    #[cfg(feature = "distributed")]
+    pub(in crate::query) fn order(&self) -> &[PhysicalSortExpr] {
+        &self.order
+    }
+
+    /// Returns the source of those rows that meet `conditions`, too.
+    #[cfg(feature = "distributed")]
+    pub(in crate::query) fn with_conditions(self, conditions: Arc<dyn PhysicalExpr>) -> Self {
+        Self { parquet: self.parquet.with_predicate(conditions), ..self }
+    }
+
+    /// Returns the source of the rows with a time in `range`, in place of that which it has.
+    pub(in crate::query) fn with_times(&self, range: TimeRange) -> Result<Self> {
+        let condition = || range.condition(self.parquet.table_schema().table_schema());
+        let time = (range != TimeRange::ALL).then(condition);
+        let time = time.map(|condition| condition.map(|condition| Timed { range, condition }));
+        Ok(Self { time: time.transpose()?, ..self.clone() })
+    }
+
+    /// Returns what opens the files.
+    pub(in crate::query) fn reader(&self) -> &Arc<dyn ParquetFileReaderFactory> {
+        &self.reader
     }
 
     fn over(&self, parquet: &Arc<dyn FileSource>) -> Result<Arc<dyn FileSource>> {
@@ -187,7 +232,12 @@ impl FileSource for TimedSource {
         order: &[PhysicalSortExpr],
         properties: &EquivalenceProperties,
     ) -> Result<SortOrderPushdownResult<Arc<dyn FileSource>>> {
-        let sorted = Self { sort: Sorting::of(order), ..self.clone() };
+        let sorted = Self {
+            sort: Sorting::of(order),
+            #[cfg(feature = "distributed")]
+            order: order.to_vec(),
+            ..self.clone()
+        };
         Ok(match self.parquet.try_pushdown_sort(order, properties)? {
             SortOrderPushdownResult::Exact { inner } => SortOrderPushdownResult::Exact { inner: self.over(&inner)? },
             SortOrderPushdownResult::Inexact { inner } => {

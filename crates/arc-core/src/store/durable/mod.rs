@@ -19,7 +19,7 @@ use object_store::{
     RenameOptions, RenameTargetMode, Result, path::Path as StorePath,
 };
 
-use self::{files::Files, upload::Upload};
+use self::{files::Files, upload::PartsUpload};
 use super::publish::Existing;
 use crate::vfs::Vfs;
 
@@ -115,7 +115,7 @@ impl ObjectStore for DurableLocal {
         refuse_attributes(&options.attributes)?;
         let location = location.clone();
         let files = Arc::clone(&self.files);
-        let upload = self.blocking(move |_| Upload::start(files, &location)).await?;
+        let upload = self.blocking(move |_| PartsUpload::start(files, &location)).await?;
         Ok(Box::new(upload))
     }
 

@@ -21,7 +21,7 @@ use crate::vfs::VfsFile;
 
 /// A file that has no name yet. Dropped before it is complete, it goes away.
 #[derive(Debug)]
-pub(super) struct Upload {
+pub(super) struct PartsUpload {
     files: Arc<Files>,
     path: PathBuf,
     temporary: PathBuf,
@@ -33,7 +33,7 @@ pub(super) struct Upload {
     written: Arc<AtomicU64>,
 }
 
-impl Upload {
+impl PartsUpload {
     pub(super) fn start(files: Arc<Files>, location: &StorePath) -> Result<Self> {
         let path = files.path(location)?;
         let temporary = files.begin(&path)?;
@@ -43,7 +43,7 @@ impl Upload {
 }
 
 #[async_trait]
-impl MultipartUpload for Upload {
+impl MultipartUpload for PartsUpload {
     fn put_part(&mut self, part: PutPayload) -> UploadPart {
         let (file, offset, temporary) = (self.file.clone(), self.offset, self.temporary.clone());
         let (written, len) = (Arc::clone(&self.written), part.content_length() as u64);
@@ -83,7 +83,7 @@ impl MultipartUpload for Upload {
     }
 }
 
-impl Drop for Upload {
+impl Drop for PartsUpload {
     fn drop(&mut self) {
         if self.file.is_some() {
             discard(self.files.vfs.as_ref(), &self.temporary);

@@ -24,6 +24,12 @@ impl Instant {
         Self::now().0.saturating_sub(self.0)
     }
 
+    /// Returns the time since `earlier`: zero, if that is later.
+    #[must_use]
+    pub fn saturating_duration_since(&self, earlier: Self) -> Duration {
+        self.0.saturating_sub(earlier.0)
+    }
+
     /// Returns a later moment, if there is one.
     #[must_use]
     pub fn checked_add(self, time: Duration) -> Option<Self> {

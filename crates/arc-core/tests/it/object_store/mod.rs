@@ -34,10 +34,11 @@ fn in_memory() -> Arc<dyn ObjectStore> {
     Arc::new(InMemory::new())
 }
 
-/// Returns the names of all objects below the prefix.
+/// Returns the names of all objects in a folder below the prefix, or of all that there are.
 fn objects(store: &Arc<dyn ObjectStore>, folder: &str) -> Vec<String> {
     let prefix = format!("some/prefix/{folder}");
-    let listed = block_on(store.list(Some(&prefix.as_str().into())).collect::<Vec<_>>());
+    let prefix = if folder.is_empty() { None } else { Some(prefix.as_str().into()) };
+    let listed = block_on(store.list(prefix.as_ref()).collect::<Vec<_>>());
     listed.into_iter().map(|meta| meta.unwrap().location.to_string()).collect()
 }
 

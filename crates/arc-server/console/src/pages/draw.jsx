@@ -5,12 +5,14 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { query, queryRows, save } from "../api.js";
 import { asOfClause, readAsOf } from "../lib/asof.js";
 import { milliseconds } from "../lib/display.js";
+import { tablesIn } from "../lib/follow.js";
 import { roles, seriesCsv, toSeries } from "../lib/series.js";
 import { quoteName, substitute } from "../lib/sql.js";
 import { firstRange, formatDuration, interval, isoTime, rangeEnds, wholeRange } from "../lib/time.js";
 import { AsOfPicker } from "../parts/asof.jsx";
 import { Chart, KINDS, UNIT_NAMES } from "../parts/chart.jsx";
 import { Editor } from "../parts/editor.jsx";
+import { useFollow } from "../parts/follow.js";
 import { savePng } from "../parts/picture.js";
 import { RangePicker } from "../parts/range.jsx";
 import { href, replace } from "../route.js";
@@ -18,7 +20,7 @@ import { isNumberType } from "../schema.js";
 import { Button, Empty, Field, Notice, Select, copyText, useApp, useEvery } from "../ui.jsx";
 
 const AGGREGATES = ["avg", "min", "max", "sum", "count", "median", "last_value"];
-const LIVE = [["0", "Not live"], ["2", "Every 2 s"], ["5", "Every 5 s"], ["10", "Every 10 s"], ["30", "Every 30 s"], ["60", "Every minute"]];
+const LIVE = [["0", "Not live"], ["rows", "As rows come"], ["2", "Every 2 s"], ["5", "Every 5 s"], ["10", "Every 10 s"], ["30", "Every 30 s"], ["60", "Every minute"]];
 const POINTS = 300;
 const MOST_TAGS = 2;
 
@@ -144,7 +146,10 @@ export function Draw({ route }) {
   useEffect(() => {
     draw();
   }, [key]);
-  useEvery(draw, Number(want.live) * 1000, [key]);
+  const follows = want.live === "rows";
+  useEvery(draw, follows ? 0 : Number(want.live) * 1000, [key]);
+  const followed = !follows || !ready || !range.last ? [] : want.sql ? tablesIn(want.sql, tables) : [want.table];
+  const trouble = useFollow(draw, app.database, followed, [key]);
 
   const zoom = (from, to) => set({ from: isoTime(BigInt(Math.floor(from * 1e6)) * 1000n), to: isoTime(BigInt(Math.ceil(to * 1e6)) * 1000n), last: "", live: "0" });
   const whole = async () => {
@@ -210,6 +215,8 @@ export function Draw({ route }) {
         <a class="button" href={ends ? href("ask", { q: readAsOf(substitute(want.sql || (ready ? chartSql(want) : ""), { ...ends, points: POINTS }), asOfClause(want.asof, ends.to) ?? ""), db: app.database }) : "#/ask"}>Ask</a>
       </div>
       {state.error && <Notice>{state.error}</Notice>}
+      {trouble && <Notice>Rows that come are not followed: {trouble}</Notice>}
+      {follows && ready && followed.length === 0 && <Notice>The statement names no table whose rows could be followed; pick a time after which it is drawn again.</Notice>}
       {data?.leftOut > 0 && <Notice kind="info">There are more than {data.series.length} series; the others are not drawn.</Notice>}
       {data && data.times.length > 0 ? (
         <div class="pane">

@@ -12,17 +12,20 @@ import { Chart } from "../parts/chart.jsx";
 import { replace } from "../route.js";
 import { Button, Confirm, Empty, Notice, Select, Tabs, useApp, useEvery, useLoad } from "../ui.jsx";
 import { Backups, Snapshots } from "./backups.jsx";
+import { Cluster } from "./cluster.jsx";
 import { Continuous } from "./continuous.jsx";
 import { RetentionList } from "./retention.jsx";
 import { Tokens } from "./tokens.jsx";
 
 const SECOND = 1000;
 
-const PANES = { now: Now, queries: Queries, continuous: Continuous, snapshots: Snapshots, retention: RetentionList, tokens: Tokens, backups: Backups, log: Log };
+const PANES = { now: Now, queries: Queries, cluster: Cluster, continuous: Continuous, snapshots: Snapshots, retention: RetentionList, tokens: Tokens, backups: Backups, log: Log };
 
 export function Server({ route }) {
   const { who, may } = useApp();
+  const cluster = useLoad(() => get("api/v1/cluster"), []);
   const tabs = [["now", "Now"], ["queries", "Queries"]];
+  if (cluster.value?.nodes.length > 0) tabs.push(["cluster", "Cluster"]);
   if (may("admin")) tabs.push(["continuous", "Continuous queries"]);
   if (may("read")) tabs.push(["snapshots", "Snapshots"], ["retention", "Retention"]);
   if (who.admin && !who.open) tabs.push(["tokens", "Tokens"]);

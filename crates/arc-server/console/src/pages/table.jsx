@@ -8,6 +8,7 @@ import { bytes, display } from "../lib/display.js";
 import { count } from "../lib/locale.js";
 import { quoteName } from "../lib/sql.js";
 import { snapshotNames } from "../parts/asof.jsx";
+import { useFollow } from "../parts/follow.js";
 import { Grid } from "../parts/grid.jsx";
 import { href } from "../route.js";
 import { Button, Confirm, Dialog, Field, Notice, Select, Tabs, useApp, useLoad } from "../ui.jsx";
@@ -54,7 +55,7 @@ export function TableDetails({ table, about, mayDrop, deletes, onGone, onChanged
       <div class="pane">
         <dl class="facts">{facts.map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}</dl>
         <Tabs tabs={tabs} current={tab} onPick={setTab} label="About the table" />
-        {tab === "newest" && <Rows key="newest" label={`Newest rows of ${table}`} sql={`SELECT * FROM ${quoteName(table)} ORDER BY time DESC LIMIT 50`} />}
+        {tab === "newest" && <Newest key={table} table={table} />}
         {tab === "series" && <Series table={table} tags={tags.slice(0, MOST_TAGS)} />}
         {tab === "columns" && (
           <table>
@@ -75,10 +76,25 @@ export function TableDetails({ table, about, mayDrop, deletes, onGone, onChanged
   );
 }
 
-/** The rows that a statement answers, in a box. */
-function Rows({ sql, label }) {
+/** The newest rows of a table; they follow if that is wanted. */
+function Newest({ table }) {
   const { database } = useApp();
-  const found = useLoad(() => query(sql, { database }), [sql, database]);
+  const [follows, setFollows] = useState(false);
+  const [turn, setTurn] = useState(0);
+  const trouble = useFollow(() => setTurn((before) => before + 1), database, follows ? [table] : []);
+  return (
+    <>
+      <label class="check"><input type="checkbox" checked={follows} onChange={(event) => setFollows(event.currentTarget.checked)} /> Follow</label>
+      {trouble && <Notice>Rows that come are not followed: {trouble}</Notice>}
+      <Rows label={`Newest rows of ${table}`} sql={`SELECT * FROM ${quoteName(table)} ORDER BY time DESC LIMIT 50`} turn={turn} />
+    </>
+  );
+}
+
+/** The rows that a statement answers, in a box; asked again with each `turn`. */
+function Rows({ sql, label, turn = 0 }) {
+  const { database } = useApp();
+  const found = useLoad(() => query(sql, { database }), [sql, database, turn]);
   if (found.error) return <Notice>{found.error}</Notice>;
   return <div class="grid-box">{found.value && <Grid rows={found.value.rows} version={1} label={label} />}</div>;
 }
