@@ -50,7 +50,7 @@ COLD_S = 3_600
 
 LANDING = (
     Section("format", 5, RUST),
-    Section("features", 10),
+    Section("features", 15),
     Section("deny", 10, ("deny.toml", "Cargo.")),
     Section("lint", 150, RUST, COLD_S),
     Section("each-feature", 60, CORE, COLD_S),

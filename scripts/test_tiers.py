@@ -1,0 +1,95 @@
+"""The runner of both tiers: what it counts, when it ends a section, which sections a change concerns."""
+
+import time
+from pathlib import Path
+
+import pytest
+from tiers import proofs, runner
+from tiers.sections import LANDING, PROOF, Section
+
+CLOSING_LINES = [
+    ("test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured", (5, 0, 0)),
+    ("test result: FAILED. 3 passed; 2 failed; 0 ignored", (3, 2, 0)),
+    (
+        "     Summary [ 9.2s] 6 tests run: 3 passed (1 slow), 1 failed, 2 timed out, 4 skipped",
+        (3, 3, 0),
+    ),
+    ("     Summary [ 0.1s] 1 test run: 1 passed, 0 skipped", (1, 0, 0)),
+    ("435 passed, 1 skipped in 480.91s (0:08:00)", (435, 0, 0)),
+    ("1 failed, 90 passed, 19 deselected, 2 errors in 63.69s", (90, 3, 0)),
+    ("SKIPPED [2] tests/test_a.py:3: there is no moto", (0, 0, 2)),
+    ("SKIPPED: Node.js is missing", (0, 0, 1)),
+    ("12 passed the door in 3 s", (0, 0, 0)),
+]
+
+
+@pytest.mark.parametrize(("line", "counts"), CLOSING_LINES)
+def test_closing_lines_are_counted(line: str, counts: tuple[int, int, int]) -> None:
+    outcome = runner.Outcome(LANDING[0])
+    outcome.count(line)
+    assert (outcome.passed, outcome.failed, len(outcome.skipped)) == counts
+
+
+def run(monkeypatch: pytest.MonkeyPatch, root: Path, script: str, seconds: float) -> runner.Outcome:
+    """Runs a section that is this script, for so long at most."""
+    sections = root / "scripts" / "sections"
+    sections.parent.mkdir()
+    sections.write_text(f"#!/bin/sh\n{script}\n")
+    sections.chmod(0o755)
+    monkeypatch.setattr(runner, "ROOT", root)
+    return runner.run(Section("trial", 1), runner.environment(), time.monotonic() + seconds)
+
+
+@pytest.mark.parametrize(
+    ("script", "counts"),
+    [
+        ("true", (1, 0)),
+        ("false", (0, 1)),
+        ("echo '7 passed in 1.0s'", (7, 0)),
+        # Whatever was counted, a section that ends badly has failed.
+        ("echo '7 passed in 1.0s'; exit 3", (7, 1)),
+    ],
+)
+def test_the_exit_status_decides(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str, counts: tuple[int, int]
+) -> None:
+    outcome = run(monkeypatch, tmp_path, script, 60)
+    assert (outcome.passed, outcome.failed) == counts
+
+
+def test_a_section_that_hangs_is_ended_and_has_failed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    outcome = run(monkeypatch, tmp_path, "sleep 600 & sleep 600", 0.5)
+    assert outcome.failed == 1 and "limit" in outcome.reason
+    outcome = runner.run(Section("late", 1), {}, time.monotonic() - 1)
+    assert outcome.failed == 1 and outcome.reason == "no time"
+
+
+@pytest.mark.parametrize(
+    ("changed", "concerned", "spared"),
+    [
+        ("crates/arc-lp/src/lib.rs", {"lint", "lp-fuzz", "tests", "clients"}, {"console", "deny"}),
+        ("crates/arc-server/src/app.rs", {"clients", "reliability"}, {"lp-fuzz", "core-alone"}),
+        ("docs/sql.md", {"features"}, {"lint", "tests"}),
+        ("scripts/sections", {section.name for section in LANDING}, set[str]()),
+    ],
+)
+def test_a_change_concerns_what_it_can_break(
+    changed: str, concerned: set[str], spared: set[str]
+) -> None:
+    chosen = {section.name for section in LANDING if section.is_concerned([changed])}
+    assert concerned <= chosen and not chosen & spared
+
+
+def test_a_row_says_what_a_section_came_to(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    page = tmp_path / "proof.md"
+    page.write_text("".join(f"{proofs.Row(section.name)}\n" for section in PROOF))
+    monkeypatch.setattr(proofs, "PAGE", page)
+    assert proofs.age(PROOF[0]) == proofs.NEVER and proofs.describe() == 0
+    outcome = runner.Outcome(PROOF[0], passed=3, wall_s=12)
+    proofs.record(outcome, "17")
+    row = proofs.rows()[PROOF[0].name]
+    assert (row.seed, row.seconds, row.result) == ("17", "12", "3 passed")
+    page.write_text(page.read_text() + f"{proofs.Row('forgotten')}\n")
+    assert proofs.describe() == 1
