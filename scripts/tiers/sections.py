@@ -58,7 +58,6 @@ LANDING = (
     Section("tests", 600, RUST),
     Section("nodes", 120, CORE),
     Section("doctests", 30, RUST),
-    Section("crash-points", 110, CORE, COLD_S),
     Section("core-alone", 150, CORE, COLD_S),
     Section("lp-portable", 20, ("crates/arc-lp/",), 600),
     Section("lp-fuzz", 20, ("crates/arc-lp/",), 600),

@@ -1,7 +1,7 @@
 //! A process that dies at a named step: the test starts itself again, with a data directory and a
 //! crash point.
 //!
-//! Owns how that process is started and what it says. Needs the feature `crash-points`.
+//! Owns how that process is started and what it says. In a release it needs the feature `crash-points`.
 
 use std::{
     collections::BTreeSet,
