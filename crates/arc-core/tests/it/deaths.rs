@@ -10,6 +10,8 @@ use std::{
     process::{Command, Stdio},
 };
 
+use crate::support::stride;
+
 /// The steps that every write and flush, and every opening, passes.
 pub(crate) const POINTS: [&str; 9] = [
     "commit::appended",
@@ -68,7 +70,7 @@ pub(crate) fn run(test: &str, directory: &Path, point: &str) -> Said {
 pub(crate) fn at_each(test: &str, points: &[&str], check: impl Fn(&Path, &str, &Said)) {
     for point in points {
         // Opening passes its point once.
-        for nth in 1..=if point.starts_with("open") { 1 } else { 3 } {
+        for nth in 1..=if point.starts_with("open") { 1 } else { 3 / stride(3) } {
             let dir = tempfile::tempdir().unwrap();
             let point = format!("{point}:{nth}");
             let said = run(test, dir.path(), &point);
