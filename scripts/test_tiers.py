@@ -30,13 +30,17 @@ def test_closing_lines_are_counted(line: str, counts: tuple[int, int, int]) -> N
     assert (outcome.passed, outcome.failed, len(outcome.skipped)) == counts
 
 
-def run(monkeypatch: pytest.MonkeyPatch, root: Path, script: str, seconds: float) -> runner.Outcome:
-    """Runs a section that is this script, for so long at most."""
+def write_sections(monkeypatch: pytest.MonkeyPatch, root: Path, script: str) -> None:
     sections = root / "scripts" / "sections"
     sections.parent.mkdir()
     sections.write_text(f"#!/bin/sh\n{script}\n")
     sections.chmod(0o755)
     monkeypatch.setattr(runner, "ROOT", root)
+
+
+def run(monkeypatch: pytest.MonkeyPatch, root: Path, script: str, seconds: float) -> runner.Outcome:
+    """Runs a section that is this script, for so long at most."""
+    write_sections(monkeypatch, root, script)
     return runner.run(Section("trial", 1), runner.environment(), time.monotonic() + seconds)
 
 
@@ -64,6 +68,49 @@ def test_a_section_that_hangs_is_ended_and_has_failed(
     assert outcome.failed == 1 and "limit" in outcome.reason
     outcome = runner.run(Section("late", 1), {}, time.monotonic() - 1)
     assert outcome.failed == 1 and outcome.reason == "no time"
+
+
+def test_the_second_lane_begins_after_the_build_and_prints_whole_sections(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Each of the two that run beside each other waits for the other.
+    script = """
+        cd "$(dirname "$0")"
+        case "$1" in
+        build) touch built ;;
+        tests) touch tests; while [ ! -e python ]; do sleep 0.01; done; echo "7 passed in 1.0s" ;;
+        python) [ -e built ] && touch python; while [ ! -e tests ]; do sleep 0.01; done; echo aside ;;
+        answers) exit 1 ;;
+        esac
+    """
+    write_sections(monkeypatch, tmp_path, script)
+    sections = [
+        Section("build", 1),
+        Section("tests", 1),
+        Section("python", 1, beside=True),
+        Section("answers", 1, beside=True),
+    ]
+    outcomes = list(runner.run_all(sections, runner.environment(), time.monotonic() + 60))
+    assert {outcome.section.name: outcome.passed for outcome in outcomes} == {
+        "build": 1,
+        "tests": 7,
+        "python": 1,
+        "answers": 0,
+    }
+    printed = capsys.readouterr().out
+    assert "\n=== python\naside\n=== python: 1 passed" in printed and "answers: 0 passed" in printed
+
+
+def test_an_interrupted_run_ends_both_lanes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    write_sections(monkeypatch, tmp_path, 'if [ "$1" = tests ]; then exit 0; fi; sleep 600')
+    sections = [Section("python", 1, beside=True), Section("tests", 1), Section("never", 1)]
+    outcomes = runner.run_all(sections, runner.environment(), time.monotonic() + 60)
+    assert next(outcomes).section.name == "tests"
+    with pytest.raises(KeyboardInterrupt):
+        outcomes.throw(KeyboardInterrupt)
+    assert not runner.running
 
 
 @pytest.mark.parametrize(

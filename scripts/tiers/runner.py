@@ -1,4 +1,4 @@
-"""Runs sections one after the other: their limits, their counts, and what is printed about them."""
+"""Runs sections in one lane or two: their limits, their counts, and what is printed about them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import contextlib
 import fcntl
 import os
 import re
-import resource
 import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
@@ -84,16 +85,67 @@ class Outcome:
         return f"{self.section.name}: {counts}, {budget}{slow}"
 
 
-def run(section: Section, environment: dict[str, str], until: float) -> Outcome:
-    """Runs a section with its limit, or until the whole run is over, and prints what it prints."""
+running: set[subprocess.Popen[str]] = set()
+"""The sections that run now."""
+
+
+def run_all(
+    sections: list[Section], environment: dict[str, str], until: float
+) -> Iterator[Outcome]:
+    """Runs sections in their order, but those that stand beside others in a lane of their own.
+
+    That lane begins once `build` has run. What it prints comes out a section at a time.
+    """
+    own = [section for section in sections if not section.beside]
+    names = [section.name for section in own]
+    first = names.index("build") + 1 if "build" in names else 0
+    texts: list[str] = []
+
+    def aside(section: Section) -> Outcome:
+        lines: list[str] = []
+        outcome = run(section, environment, until, lines.append)
+        texts.append("".join(lines))
+        return outcome
+
+    def told(outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
+        for outcome in outcomes:
+            while texts:
+                show(texts.pop(0))
+            yield outcome
+
+    with ThreadPoolExecutor(1) as lane:
+        try:
+            yield from (run(section, environment, until) for section in own[:first])
+            second = [lane.submit(aside, section) for section in sections if section.beside]
+            yield from told(run(section, environment, until) for section in own[first:])
+            yield from told(future.result() for future in second)
+        except BaseException:
+            lane.shutdown(wait=False, cancel_futures=True)
+            for process in list(running):
+                end_group(process)
+            raise
+
+
+def show(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def run(
+    section: Section,
+    environment: dict[str, str],
+    until: float,
+    write: Callable[[str], object] = show,
+) -> Outcome:
+    """Runs a section with its limit, or until the whole run is over, and writes what it prints."""
     outcome = Outcome(section)
     limit_s = min(section.time_limit_s, until - time.monotonic())
-    print(f"\n=== {section.name}", flush=True)
+    write(f"\n=== {section.name}\n")
     if limit_s <= 0:
         outcome.reason = "no time"
         outcome.close(1)
         return outcome
-    began, cpu_before = time.monotonic(), children_cpu_s()
+    began = time.monotonic()
     command = [str(ROOT / "scripts" / "sections"), section.name]
     process = subprocess.Popen(
         command,
@@ -113,27 +165,24 @@ def run(section: Section, environment: dict[str, str], until: float) -> Outcome:
 
     timer = threading.Timer(limit_s, end)
     timer.start()
+    running.add(process)
     assert process.stdout is not None
     try:
         for line in process.stdout:
-            sys.stdout.write(line)
-            sys.stdout.flush()
+            write(line)
             outcome.count(line.rstrip("\n"))
-        status = process.wait()
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
     except BaseException:
         end_group(process)
         raise
     finally:
         timer.cancel()
-    outcome.wall_s, outcome.cpu_s = time.monotonic() - began, children_cpu_s() - cpu_before
-    outcome.close(1 if outcome.reason else status)
-    print(f"=== {outcome}", flush=True)
+        running.discard(process)
+    outcome.wall_s, outcome.cpu_s = time.monotonic() - began, used.ru_utime + used.ru_stime
+    outcome.close(1 if outcome.reason else process.returncode)
+    write(f"=== {outcome}\n")
     return outcome
-
-
-def children_cpu_s() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def end_group(process: subprocess.Popen[str]) -> None:

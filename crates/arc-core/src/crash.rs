@@ -1,11 +1,11 @@
 //! Named crash points: where the crash tests stop the process, at each numbered step of flush and
 //! recovery.
 //!
-//! Compiled to nothing without the feature `crash-points`. With it, the process aborts at the point
-//! that the environment variable `ARC_CRASH_POINT` names, at its n-th passage if it says `name:n`.
+//! Compiled to nothing in a release without the feature `crash-points`. Else the process aborts at the
+//! point that the environment variable `ARC_CRASH_POINT` names, at its n-th passage if it says `name:n`.
 
 /// Aborts the process if this is the point asked for.
-#[cfg(feature = "crash-points")]
+#[cfg(any(debug_assertions, feature = "crash-points"))]
 pub(crate) fn crash_point(name: &str) {
     use std::{
         collections::HashMap,
@@ -27,5 +27,5 @@ pub(crate) fn crash_point(name: &str) {
     }
 }
 
-#[cfg(not(feature = "crash-points"))]
+#[cfg(not(any(debug_assertions, feature = "crash-points")))]
 pub(crate) fn crash_point(_name: &str) {}

@@ -11,6 +11,7 @@ pytest.importorskip("ipykernel")
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLE = ROOT / "examples" / "python" / "host_metrics.ipynb"
+pytestmark = pytest.mark.proof
 
 
 def executed(notebook: Any, folder: Path) -> Any:
@@ -53,7 +54,6 @@ def test_a_long_query_shows_how_far_it_is(tmp_path: Path) -> None:
 import arc
 from IPython import display
 
-pytestmark = pytest.mark.proof
 shown = []
 publish = display.DisplayHandle.update
 display.DisplayHandle.update = lambda handle, data, **kw: (shown.append(data["text/plain"]), publish(handle, data, **kw))

@@ -11,8 +11,9 @@ use datafusion::{
         information_schema::InformationSchemaProvider,
     },
     common::DataFusionError,
-    datasource::{TableType, empty::EmptyTable},
+    datasource::empty::EmptyTable,
 };
+use futures::future::{self, BoxFuture};
 use parking_lot::Mutex;
 
 use super::{QueryTables, ScannedFiles, latest, local::LocalDatabase, past, session::CATALOG, table::QueriedTable};
@@ -124,15 +125,8 @@ struct CatalogDatabase {
     local: LocalDatabase,
 }
 
-#[async_trait]
-impl SchemaProvider for CatalogDatabase {
-    fn table_names(&self) -> Vec<String> {
-        let mut names = self.tables.tables(&self.name).unwrap_or_default();
-        names.sort_unstable();
-        names
-    }
-
-    async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>, DataFusionError> {
+impl CatalogDatabase {
+    fn find(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>, DataFusionError> {
         let Some(snapshot) = &self.snapshot else {
             let shape = self.tables.schema(&self.name, name);
             return Ok(shape.map(|shape| Arc::new(EmptyTable::new(shape.arrow())) as _));
@@ -148,9 +142,25 @@ impl SchemaProvider for CatalogDatabase {
         snapshot.insert(key, Arc::clone(&table));
         Ok(Some(table))
     }
+}
 
-    async fn table_type(&self, name: &str) -> Result<Option<TableType>, DataFusionError> {
-        Ok(self.table_exist(name).then_some(TableType::Base))
+// Written out instead of by `async_trait`; see "Futures" in `query`.
+impl SchemaProvider for CatalogDatabase {
+    fn table_names(&self) -> Vec<String> {
+        let mut names = self.tables.tables(&self.name).unwrap_or_default();
+        names.sort_unstable();
+        names
+    }
+
+    fn table<'a, 'b, 'f>(
+        &'a self,
+        name: &'b str,
+    ) -> BoxFuture<'f, Result<Option<Arc<dyn TableProvider>>, DataFusionError>>
+    where
+        'a: 'f,
+        'b: 'f,
+    {
+        Box::pin(future::ready(self.find(name)))
     }
 
     fn table_exist(&self, name: &str) -> bool {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
-use async_trait::async_trait;
 use datafusion::{
     catalog::{Session, TableProvider},
     common::{DFSchema, Result},
@@ -11,6 +10,7 @@ use datafusion::{
     logical_expr::{Expr, TableProviderFilterPushDown, utils::conjunction},
     physical_plan::{ExecutionPlan, empty::EmptyExec, project_schema, union::UnionExec},
 };
+use futures::future::{self, BoxFuture};
 use parking_lot::Mutex;
 
 use super::{
@@ -145,7 +145,7 @@ pub(super) struct Choice<'a> {
     pub(super) on_primary_key: Option<Expr>,
 }
 
-#[async_trait]
+// Written out instead of by `async_trait`; see "Futures" in `query`.
 impl TableProvider for QueriedTable {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
@@ -165,12 +165,29 @@ impl TableProvider for QueriedTable {
         Ok(filters.iter().map(push_down).collect())
     }
 
-    async fn scan(
+    fn scan<'a, 'b, 'c, 'd, 'f>(
+        &'a self,
+        state: &'b dyn Session,
+        projection: Option<&'c Vec<usize>>,
+        filters: &'d [Expr],
+        _limit: Option<usize>,
+    ) -> BoxFuture<'f, Result<Arc<dyn ExecutionPlan>>>
+    where
+        'a: 'f,
+        'b: 'f,
+        'c: 'f,
+        'd: 'f,
+    {
+        Box::pin(future::ready(self.plan(state, projection, filters)))
+    }
+}
+
+impl QueriedTable {
+    fn plan(
         &self,
         state: &dyn Session,
         projection: Option<&Vec<usize>>,
         filters: &[Expr],
-        _limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let Choice { plain, merged, on_primary_key } = self.choose(state, filters)?;
         let TableView { schema, files, buffers, tombstones } = &self.view;

@@ -29,7 +29,18 @@ use range::FileRange;
 /// Returns one in how many steps a test cuts the power or fails a call: each of them in the proof.
 #[cfg(test)]
 pub(crate) fn stride(landing: usize) -> usize {
-    if std::env::var_os("TEST_TIER").is_some_and(|tier| tier == "proof") { 1 } else { landing }
+    if is_proof() { 1 } else { landing }
+}
+
+/// Returns how many of `all` cases a test generates: all of them in the proof.
+#[cfg(test)]
+pub(crate) fn cases(all: u32) -> u32 {
+    if is_proof() { all } else { all / 3 }
+}
+
+#[cfg(test)]
+fn is_proof() -> bool {
+    std::env::var_os("TEST_TIER").is_some_and(|tier| tier == "proof")
 }
 
 /// Returns whether a call failed because the process or the machine had no file descriptors or no

@@ -1,7 +1,7 @@
 //! A process that dies at a named step: the test starts itself again, with a data directory and a
 //! crash point.
 //!
-//! Owns how that process is started and what it says. Needs the feature `crash-points`.
+//! Owns how that process is started and what it says. In a release it needs the feature `crash-points`.
 
 use std::{
     collections::BTreeSet,
@@ -9,6 +9,8 @@ use std::{
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
+
+use crate::support::stride;
 
 /// The steps that every write and flush, and every opening, passes.
 pub(crate) const POINTS: [&str; 9] = [
@@ -68,7 +70,7 @@ pub(crate) fn run(test: &str, directory: &Path, point: &str) -> Said {
 pub(crate) fn at_each(test: &str, points: &[&str], check: impl Fn(&Path, &str, &Said)) {
     for point in points {
         // Opening passes its point once.
-        for nth in 1..=if point.starts_with("open") { 1 } else { 3 } {
+        for nth in 1..=if point.starts_with("open") { 1 } else { 3 / stride(3) } {
             let dir = tempfile::tempdir().unwrap();
             let point = format!("{point}:{nth}");
             let said = run(test, dir.path(), &point);

@@ -14,7 +14,7 @@ use arc_core::{
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use proptest::prelude::*;
 
-use crate::support::{number, open, query, quiet, write};
+use crate::support::{cases, number, open, query, quiet, write};
 
 fn keyed(key: &str) -> WriteOptions {
     WriteOptions::new().idempotency_key(key)
@@ -249,7 +249,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(24), ..ProptestConfig::default() })]
 
     #[test]
     fn the_engine_equals_a_set_of_keys(steps in steps()) {

@@ -7,7 +7,7 @@ mod backup;
 mod column_types;
 mod compaction;
 mod crash;
-#[cfg(feature = "crash-points")]
+#[cfg(any(debug_assertions, feature = "crash-points"))]
 mod deaths;
 mod deletes;
 mod directory;
@@ -25,12 +25,12 @@ mod narrow;
 mod object_store;
 mod packs;
 mod plain_files;
-#[cfg(feature = "crash-points")]
+#[cfg(any(debug_assertions, feature = "crash-points"))]
 mod points;
 mod repair;
 mod retention;
 mod retries;
-#[cfg(feature = "crash-points")]
+#[cfg(any(debug_assertions, feature = "crash-points"))]
 mod retry_points;
 mod rot;
 mod sites;

@@ -10,7 +10,7 @@ use arrow::{
 };
 use proptest::prelude::*;
 
-use crate::support::{HandClock, in_columns, number, query, quiet, write};
+use crate::support::{HandClock, cases, in_columns, number, query, quiet, write};
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -187,7 +187,7 @@ fn asked(engine: &Engine, sql: &str) -> Model {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(24), ..ProptestConfig::default() })]
 
     #[test]
     fn the_engine_equals_a_map_of_points(steps in steps(), pack_tables in 1..3usize) {

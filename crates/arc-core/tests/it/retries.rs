@@ -15,7 +15,7 @@ use arrow::{array::AsArray, datatypes::Int64Type};
 
 use crate::{
     crash::{disk, root},
-    support::{check_crashed, query, quiet},
+    support::{check_crashed, query, quiet, stride},
 };
 
 /// Writes of the scenario.
@@ -130,14 +130,14 @@ fn after_a_loss_of_power_at_any_moment_a_retry_makes_it_exactly_once() {
     // All of them twice, and the first half twice more after the restart.
     assert_eq!(acknowledged.len(), 3 * usize::try_from(WRITES).unwrap());
     let mut images = 0;
-    for cut in fs.power_cuts() {
+    for cut in fs.power_cuts().step_by(stride(3)) {
         let operations = cut.operations();
         for image in cut.images(operations as u64, 2) {
             images += 1;
             check(&image, &is_known(&acknowledged, operations, true), &format!("after {operations} operations"));
         }
     }
-    assert!(images > 100, "only {images} images");
+    assert!(images > 35, "only {images} images");
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn after_any_failed_call_a_retry_makes_it_exactly_once() {
     };
     let calls = run(None).1.total_calls();
     let mut failed = 0;
-    for nth in 1..=calls {
+    for nth in (1..=calls).step_by(stride(5)) {
         let kind = [std::io::ErrorKind::Other, std::io::ErrorKind::StorageFull][(nth % 2) as usize];
         let mut fault = Fault::nth(nth, kind);
         fault.short_write = nth % 3 == 0;
@@ -167,7 +167,7 @@ fn after_any_failed_call_a_retry_makes_it_exactly_once() {
             check(&image, &is_known(&acknowledged, now, true), &format!("power cut after failed call {nth}"));
         }
     }
-    assert!(failed > calls / 2, "only {failed} of {calls} calls failed");
+    assert!(failed > calls / 10, "only {failed} of {calls} calls failed");
 }
 
 #[test]

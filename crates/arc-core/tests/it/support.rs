@@ -14,7 +14,16 @@ use arrow::{array::RecordBatch, util::pretty::pretty_format_batches};
 
 /// Returns one in how many steps a test cuts the power or fails a call: each of them in the proof.
 pub(crate) fn stride(landing: usize) -> usize {
-    if std::env::var_os("TEST_TIER").is_some_and(|tier| tier == "proof") { 1 } else { landing }
+    if is_proof() { 1 } else { landing }
+}
+
+/// Returns how many of `all` cases a test generates: all of them in the proof.
+pub(crate) fn cases(all: u32) -> u32 {
+    if is_proof() { all } else { all / 3 }
+}
+
+fn is_proof() -> bool {
+    std::env::var_os("TEST_TIER").is_some_and(|tier| tier == "proof")
 }
 
 /// An engine that flushes and compacts only when told to, and keeps no files for older states.

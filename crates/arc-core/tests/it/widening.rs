@@ -18,7 +18,7 @@ use arrow::{
 use bytes::Bytes;
 use proptest::prelude::*;
 
-use crate::support::{number, query, quiet};
+use crate::support::{cases, number, query, quiet};
 
 /// A value as it is sent.
 #[derive(Debug, Clone, PartialEq)]
@@ -294,7 +294,7 @@ fn send(engine: &Engine, form: Form, rows: &[(i64, usize, Value)]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(16), ..ProptestConfig::default() })]
 
     #[test]
     fn a_table_equals_what_was_written_in_any_types_and_forms(steps in steps()) {

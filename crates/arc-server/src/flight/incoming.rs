@@ -125,6 +125,10 @@ impl Incoming {
         if !self.begin().await? {
             return Err(Failure::bad_request("the call has no message"));
         }
+        if self.left > MAX_ASKED_BYTES {
+            let text = format!("the message of the call has {} bytes; {MAX_ASKED_BYTES} are allowed", self.left);
+            return Err(Failure::too_large(text));
+        }
         let message = M::decode(self.take(self.left).await?).map_err(|error| invalid(&error))?;
         Ok((message, self.reservation))
     }

@@ -24,8 +24,18 @@ const BODY_KEY: [u8; 2] = [0xc2, 0x3e];
 
 /// Answers a call with one message.
 pub(super) fn one(message: &impl Message) -> Response {
-    let head = framed(message.encode_to_vec(), 0);
-    respond(stream::iter([Frame::data(head), Frame::trailers(trailers(&Status::new(Code::Ok, "")))]))
+    whole([message.encode_to_vec()])
+}
+
+/// Answers a call with a few messages.
+pub(super) fn several(messages: impl IntoIterator<Item = impl Message>) -> Response {
+    whole(messages.into_iter().map(|message| message.encode_to_vec()))
+}
+
+fn whole(messages: impl IntoIterator<Item = Vec<u8>>) -> Response {
+    let messages = messages.into_iter().map(|message| Frame::data(framed(message, 0)));
+    let end = Frame::trailers(trailers(&Status::new(Code::Ok, "")));
+    respond(stream::iter(messages.chain([end]).collect::<Vec<_>>()))
 }
 
 /// Answers a call with a stream of messages, the last of which may be why there are no more.

@@ -1,20 +1,27 @@
-//! The calls of the Flight service, one method each: decode, call, encode.
+//! The calls of the Flight service: decode, call, encode.
+//!
+//! They are not methods of the trait that tonic serves: it copies messages once more on their way in and out, has no account
+//! of them, and the compiler proves for each method anew that all of [`App`] may go to another thread, 3.6 s each time.
 
 use std::sync::Arc;
 
 use arc_core::Statement;
 use arrow_flight::{
-    Action, ActionType, Criteria, Empty, FlightData, FlightDescriptor, FlightInfo, HandshakeRequest, HandshakeResponse,
-    PollInfo, PutResult, Result as ActionResult, SchemaResult, Ticket, flight_service_server::FlightService,
-    sql::Command,
+    Action, FlightDescriptor, FlightInfo, HandshakeResponse, Result as ActionResult, SchemaResult, Ticket, sql::Command,
 };
-use axum::body::Body;
-use futures::{StreamExt, stream, stream::BoxStream};
-use hyper::{HeaderMap, http::Extensions};
-use tonic::{Request, Response, Status, Streaming, metadata::MetadataValue};
+use axum::{
+    body::Body,
+    extract::Request,
+    response::{IntoResponse, Response},
+};
+use hyper::{
+    HeaderMap,
+    header::{self, HeaderValue},
+    http::request::Parts,
+};
 
 use super::{
-    MAX_ASKED_BYTES, actions,
+    actions,
     changes::{self, Asked},
     incoming::Incoming,
     known,
@@ -45,11 +52,79 @@ impl Flight {
         Self { app: Arc::clone(app), statements: Arc::default() }
     }
 
+    /// The call `DoGet`.
+    pub(super) async fn get(self, request: Request) -> Response {
+        let (head, body) = request.into_parts();
+        match self.fetch(&head, body).await {
+            Ok(messages) => outgoing::all(messages),
+            Err(failure) => outgoing::failed(failure),
+        }
+    }
+
+    /// The call `DoPut`.
+    pub(super) async fn put(self, request: Request) -> Response {
+        let (head, body) = request.into_parts();
+        let done = match self.caller(&head) {
+            Ok(caller) => {
+                let sent = put::Head { headers: &head.headers, body };
+                put::run(&self.app, &self.statements, &caller, sent).await
+            }
+            Err(failure) => Err(failure),
+        };
+        match done {
+            Ok(answer) => outgoing::one(&answer),
+            Err(failure) => outgoing::failed(failure),
+        }
+    }
+
+    /// Each other call, by the last part of its path.
+    pub(super) async fn call(self, request: Request) -> Response {
+        let (head, body) = request.into_parts();
+        let answer = match head.uri.path().rsplit('/').next().unwrap_or_default() {
+            "GetFlightInfo" => self.planned(&head, body).await.map(|info| outgoing::one(&info)),
+            "GetSchema" => {
+                self.planned(&head, body).await.map(|FlightInfo { schema, .. }| outgoing::one(&SchemaResult { schema }))
+            }
+            "DoAction" => self.act(&head, body).await,
+            "ListActions" => Ok(outgoing::several(actions::all())),
+            "Handshake" => Ok(self.handshake(&head.headers)),
+            "ListFlights" => Err(unsupported("tables are listed by the commands of Flight SQL")),
+            "PollFlightInfo" => Err(unsupported("queries are not polled; GetFlightInfo answers at once")),
+            "DoExchange" => Err(unsupported("DoExchange is not supported; DoGet and DoPut are")),
+            other => Err(unsupported(&format!("Flight has no call {other:?}"))),
+        };
+        answer.unwrap_or_else(outgoing::failed)
+    }
+
+    /// Answers the token that the client was let in with, also where it had sent it as a password. Where nobody has to log in,
+    /// clients that were given a password ask all the same.
+    fn handshake(&self, headers: &HeaderMap) -> Response {
+        let is_closed = self.app.auth.path().is_some();
+        let token = auth::bearer(headers).filter(|_| is_closed).and_then(|token| token.parse().ok());
+        // Clients send it back with each call, and some fail without one.
+        let token = token.unwrap_or(HeaderValue::from_static("Bearer anyone"));
+        ([(header::AUTHORIZATION, token)], outgoing::one(&HandshakeResponse::default())).into_response()
+    }
+
+    async fn act(&self, head: &Parts, body: Body) -> Result<Response, Failure> {
+        let caller = self.caller(head)?;
+        let (action, _reservation): (Action, _) = self.incoming(head, body)?.only().await?;
+        let client = actions::ActionClient {
+            app: &self.app,
+            statements: &self.statements,
+            caller: &caller,
+            database: target::database(&head.headers)?,
+            keep_dictionaries: layout::keeps_dictionaries(&head.headers)?,
+        };
+        let answer = actions::run(client, action).await?;
+        Ok(outgoing::several(answer.map(|body| ActionResult { body })))
+    }
+
     /// Returns what a descriptor stands for: the columns that it will bring, and the ticket.
-    async fn planned(&self, asked: Request<FlightDescriptor>) -> Result<FlightInfo, Failure> {
-        let (headers, extensions, descriptor) = asked.into_parts();
-        let caller = self.caller(&extensions)?;
-        let (database, keep) = (target::database(headers.as_ref())?, layout::keeps_dictionaries(headers.as_ref())?);
+    async fn planned(&self, head: &Parts, body: Body) -> Result<FlightInfo, Failure> {
+        let caller = self.caller(head)?;
+        let (descriptor, _reservation): (FlightDescriptor, _) = self.incoming(head, body)?.only().await?;
+        let (database, keep) = (target::database(&head.headers)?, layout::keeps_dictionaries(&head.headers)?);
         let statement = match messages::described(&descriptor)? {
             Described::Path(path) => messages::select_all(&path, &database)?,
             Described::Command(Command::CommandStatementQuery(asked)) => {
@@ -75,45 +150,11 @@ impl Flight {
         messages::info(descriptor, &described.columns, ticket)
     }
 
-    /// The call `DoGet`, whose messages are not written by tonic.
-    pub(super) async fn get(self, request: axum::extract::Request) -> axum::response::Response {
-        let (head, body) = request.into_parts();
-        let fetched = match self.app.auth.caller(&head.extensions) {
-            Ok(caller) => self.fetch(&caller, &head.headers, body).await,
-            Err(failure) => Err(failure),
-        };
-        match fetched {
-            Ok(messages) => outgoing::all(messages),
-            Err(failure) => outgoing::failed(failure),
-        }
-    }
-
-    /// The call `DoPut`, whose messages are not read by tonic.
-    pub(super) async fn put(self, request: axum::extract::Request) -> axum::response::Response {
-        let (head, body) = request.into_parts();
-        let done = match self.app.auth.caller(&head.extensions) {
-            Ok(caller) => {
-                let sent = put::Head { headers: &head.headers, body };
-                put::run(&self.app, &self.statements, &caller, sent).await
-            }
-            Err(failure) => Err(failure),
-        };
-        match done {
-            Ok(answer) => outgoing::one(&answer),
-            Err(failure) => outgoing::failed(failure),
-        }
-    }
-
-    fn caller(&self, extensions: &Extensions) -> Result<Caller, Failure> {
-        self.app.auth.caller(extensions)
-    }
-
-    async fn fetch(&self, caller: &Caller, headers: &HeaderMap, body: Body) -> Result<Messages, Failure> {
-        let caps = Caps { limit: MAX_ASKED_BYTES, pause: self.app.limits.read_timeout };
+    async fn fetch(&self, head: &Parts, body: Body) -> Result<Messages, Failure> {
+        let caller = &self.caller(head)?;
         // Held until it is known what the answer looks like: many may wait that long.
-        let (ticket, _reservation): (Ticket, _) =
-            Incoming::new(headers, body, caps, self.app.bodies.enter())?.only().await?;
-        let (database, keep) = (target::database(headers)?, layout::keeps_dictionaries(headers)?);
+        let (ticket, _reservation): (Ticket, _) = self.incoming(head, body)?.only().await?;
+        let (database, keep) = (target::database(&head.headers)?, layout::keeps_dictionaries(&head.headers)?);
         let asked = match messages::fetched(&ticket.ticket, database)? {
             Fetched::Query(asked) => asked,
             Fetched::Command(Command::CommandPreparedStatementQuery(asked)) => {
@@ -128,84 +169,16 @@ impl Flight {
         }
         let values = asked.values.into_iter().collect();
         let asked = Asked { database: asked.database, sql: asked.sql, values };
-        let count = changes::run(&self.app, caller, asked, headers).await?;
+        let count = changes::run(&self.app, caller, asked, &head.headers).await?;
         Ok(known::messages(changes::answer(count)?))
     }
-}
-
-type Answers<T> = BoxStream<'static, Result<T, Status>>;
-
-#[tonic::async_trait]
-impl FlightService for Flight {
-    type HandshakeStream = Answers<HandshakeResponse>;
-    type ListFlightsStream = Answers<FlightInfo>;
-    type DoGetStream = Messages;
-    type DoPutStream = Answers<PutResult>;
-    type DoExchangeStream = Answers<FlightData>;
-    type DoActionStream = Answers<ActionResult>;
-    type ListActionsStream = Answers<ActionType>;
-
-    /// Answers the token that the client was let in with, also where it had sent it as a password. Where nobody has to log in,
-    /// clients that were given a password ask all the same.
-    async fn handshake(
-        &self,
-        request: Request<Streaming<HandshakeRequest>>,
-    ) -> Result<Response<Self::HandshakeStream>, Status> {
-        let is_closed = self.app.auth.path().is_some();
-        let token = auth::bearer(request.metadata().as_ref()).filter(|_| is_closed);
-        let mut response = Response::new(stream::iter([Ok(HandshakeResponse::default())]).boxed());
-        // Clients send it back with each call, and some fail without one.
-        let anyone = || MetadataValue::from_static("Bearer anyone");
-        response
-            .metadata_mut()
-            .insert("authorization", token.and_then(|text| text.parse().ok()).unwrap_or_else(anyone));
-        Ok(response)
+    fn caller(&self, head: &Parts) -> Result<Caller, Failure> {
+        self.app.auth.caller(&head.extensions)
     }
 
-    async fn get_flight_info(&self, request: Request<FlightDescriptor>) -> Result<Response<FlightInfo>, Status> {
-        Ok(Response::new(self.planned(request).await?))
-    }
-
-    async fn get_schema(&self, request: Request<FlightDescriptor>) -> Result<Response<SchemaResult>, Status> {
-        Ok(Response::new(SchemaResult { schema: self.planned(request).await?.schema }))
-    }
-
-    /// Never called: its route goes to [`Flight::get`].
-    async fn do_get(&self, _: Request<Ticket>) -> Result<Response<Self::DoGetStream>, Status> {
-        Err(Failure::bug().into())
-    }
-
-    /// Never called: its route goes to [`Flight::put`].
-    async fn do_put(&self, _: Request<Streaming<FlightData>>) -> Result<Response<Self::DoPutStream>, Status> {
-        Err(Failure::bug().into())
-    }
-
-    async fn do_action(&self, request: Request<Action>) -> Result<Response<Self::DoActionStream>, Status> {
-        let (headers, extensions, action) = request.into_parts();
-        let client = actions::ActionClient {
-            app: &self.app,
-            statements: &self.statements,
-            caller: &self.caller(&extensions)?,
-            database: target::database(headers.as_ref())?,
-            keep_dictionaries: layout::keeps_dictionaries(headers.as_ref())?,
-        };
-        let answer = actions::run(client, action).await?;
-        Ok(Response::new(stream::iter(answer.map(|body| Ok(ActionResult { body }))).boxed()))
-    }
-
-    async fn list_actions(&self, _: Request<Empty>) -> Result<Response<Self::ListActionsStream>, Status> {
-        Ok(Response::new(stream::iter(actions::all().map(Ok)).boxed()))
-    }
-
-    async fn list_flights(&self, _: Request<Criteria>) -> Result<Response<Self::ListFlightsStream>, Status> {
-        Err(unsupported("tables are listed by the commands of Flight SQL").into())
-    }
-
-    async fn poll_flight_info(&self, _: Request<FlightDescriptor>) -> Result<Response<PollInfo>, Status> {
-        Err(unsupported("queries are not polled; GetFlightInfo answers at once").into())
-    }
-
-    async fn do_exchange(&self, _: Request<Streaming<FlightData>>) -> Result<Response<Self::DoExchangeStream>, Status> {
-        Err(unsupported("DoExchange is not supported; DoGet and DoPut are").into())
+    /// Takes over what is asked; [`Incoming::only`] has its limit.
+    fn incoming(&self, head: &Parts, body: Body) -> Result<Incoming, Failure> {
+        let caps = Caps { limit: usize::MAX, pause: self.app.limits.read_timeout };
+        Incoming::new(&head.headers, body, caps, self.app.bodies.enter())
     }
 }

@@ -191,9 +191,9 @@ async fn what_a_call_asks_for_is_small() {
     let large = vec![b'x'; 3 << 20];
     let mut client = plain(&server);
     let got = client.do_get(Ticket::new(large.clone())).await.map(drop);
-    fails(got, Code::ResourceExhausted, "more than");
+    fails(got, Code::ResourceExhausted, "are allowed");
     let info = client.get_flight_info(FlightDescriptor::new_cmd(large.clone())).await.map(drop);
-    fails(info, Code::ResourceExhausted, "larger than");
+    fails(info, Code::ResourceExhausted, "are allowed");
     let put =
         arrow_flight::FlightData { flight_descriptor: Some(FlightDescriptor::new_cmd(large)), ..Default::default() };
     let mut client = FlightServiceClient::new(server.router.clone());

@@ -15,7 +15,7 @@ use super::{contents::contents, quiet_in};
 use crate::{
     AdoptOutcome, Comparison, CutName, Durability, Engine, Error, Literal, Options, Predicate, PushOptions, PushTarget,
     Result, Upload, WriteOptions,
-    vfs::{CrashFs, Image, stride},
+    vfs::{CrashFs, Image, cases, stride},
 };
 
 const DAY: i64 = 86_400_000_000_000;
@@ -230,7 +230,7 @@ impl World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(12), ..ProptestConfig::default() })]
     #[test]
     fn each_row_arrives_once_whatever_happens(steps in vec(step(), 1..40)) {
         let mut world = World::new();
@@ -326,14 +326,14 @@ fn a_power_cut_at_any_step_of_either_side_loses_and_doubles_nothing() {
         push(&edge.engine, &centre.engine).unwrap_or_else(|error| panic!("{what}: {error}"));
         assert_eq!(contents(&centre.engine), expected, "{what}");
     };
-    for (step, cut) in centre.fs.power_cuts().enumerate().skip(centre_from).step_by(stride(4)) {
+    for (step, cut) in centre.fs.power_cuts().enumerate().skip(centre_from).step_by(stride(12)) {
         for image in cut.images(step as u64, 2) {
             let (edge, centre) = (CrashFs::from_image(&edge_sending), CrashFs::from_image(&image));
             finish(&Site::of(edge), &Site::of(centre), &format!("centre, step {step}"));
         }
     }
     let (edge_after, centre_after) = (edge.fs.current(), centre.fs.current());
-    for (step, cut) in edge.fs.power_cuts().enumerate().skip(edge_from).step_by(stride(4)) {
+    for (step, cut) in edge.fs.power_cuts().enumerate().skip(edge_from).step_by(stride(12)) {
         let there = if step <= edge_cut { &centre_before } else { &centre_after };
         for image in cut.images(step as u64, 2) {
             let (edge, centre) = (CrashFs::from_image(&image), CrashFs::from_image(there));
@@ -470,7 +470,7 @@ fn nothing_is_believed_of_what_is_sent() {
     };
     edge.engine.push(&Liar(&centre.engine, &same, &keep), &options(), &mut |_| {}).unwrap_err();
     let original = original.into_inner();
-    for at in (0..original.len()).step_by(5) {
+    for at in (0..original.len()).step_by(5 * stride(3)) {
         for byte in [0, original[at] ^ 1] {
             let fresh = Site::of(CrashFs::from_image(&centre.fs.current()));
             let mut changed = original.clone();

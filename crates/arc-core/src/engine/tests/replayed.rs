@@ -13,7 +13,7 @@ use super::{
 use crate::{
     ColumnTypes, Engine, OnConflict,
     model::{Column, ColumnKind, TableSchema},
-    vfs::CrashFs,
+    vfs::{CrashFs, cases},
 };
 
 #[derive(Debug, Clone)]
@@ -58,7 +58,7 @@ fn open(fs: &CrashFs, widens: bool) -> Engine {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(24), ..ProptestConfig::default() })]
 
     #[test]
     fn whatever_is_accepted_survives_a_kill(widens: bool, is_wide: bool, steps in steps()) {

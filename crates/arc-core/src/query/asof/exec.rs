@@ -3,7 +3,6 @@
 use std::{fmt, sync::Arc};
 
 use arrow::{compute::SortOptions, datatypes::SchemaRef};
-use async_trait::async_trait;
 use datafusion::{
     catalog::Session,
     common::{DataFusionError, Result, assert_eq_or_internal_err, internal_err, tree_node::TreeNodeRecursion},
@@ -21,7 +20,10 @@ use datafusion::{
     },
     physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner},
 };
-use futures::stream;
+use futures::{
+    future::{self, BoxFuture},
+    stream,
+};
 
 use super::{
     merge::Merging,
@@ -32,34 +34,70 @@ use super::{
 #[derive(Debug)]
 pub(in crate::query) struct AsOfPlanner;
 
-#[async_trait]
+// Both are written out instead of by `async_trait`; see "Futures" in `query`.
 impl QueryPlanner for AsOfPlanner {
-    async fn create_physical_plan(&self, plan: &LogicalPlan, session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
-        DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(Self)]).create_physical_plan(plan, session).await
+    fn create_physical_plan<'a, 'b, 'c, 'f>(
+        &'a self,
+        plan: &'b LogicalPlan,
+        session: &'c dyn Session,
+    ) -> BoxFuture<'f, Result<Arc<dyn ExecutionPlan>>>
+    where
+        'a: 'f,
+        'b: 'f,
+        'c: 'f,
+    {
+        plan_query(plan, session)
     }
 }
 
-#[async_trait]
+fn plan_query<'f>(plan: &'f LogicalPlan, session: &'f dyn Session) -> BoxFuture<'f, Result<Arc<dyn ExecutionPlan>>> {
+    let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(AsOfPlanner)]);
+    Box::pin(async move { planner.create_physical_plan(plan, session).await })
+}
+
 impl ExtensionPlanner for AsOfPlanner {
-    async fn plan_extension(
+    fn plan_extension<'a, 'b, 'c, 'd, 'e, 'g, 'h, 'i, 'f>(
+        &'a self,
+        planner: &'b dyn PhysicalPlanner,
+        node: &'c dyn UserDefinedLogicalNode,
+        _logical_inputs: &'d [&'e LogicalPlan],
+        physical_inputs: &'g [Arc<dyn ExecutionPlan>],
+        session: &'h dyn Session,
+        context: &'i PhysicalPlanningContext,
+    ) -> BoxFuture<'f, Result<Option<Arc<dyn ExecutionPlan>>>>
+    where
+        'a: 'f,
+        'b: 'f,
+        'c: 'f,
+        'd: 'f,
+        'e: 'f,
+        'g: 'f,
+        'h: 'f,
+        'i: 'f,
+    {
+        let join = node.as_any().downcast_ref::<AsOf>();
+        let plan = join.map(|join| join.plan(planner, physical_inputs, session, context));
+        Box::pin(future::ready(plan.transpose()))
+    }
+}
+
+impl AsOf {
+    fn plan(
         &self,
         planner: &dyn PhysicalPlanner,
-        node: &dyn UserDefinedLogicalNode,
-        _logical_inputs: &[&LogicalPlan],
-        physical_inputs: &[Arc<dyn ExecutionPlan>],
+        inputs: &[Arc<dyn ExecutionPlan>],
         session: &dyn Session,
         context: &PhysicalPlanningContext,
-    ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-        let Some(node) = node.as_any().downcast_ref::<AsOf>() else { return Ok(None) };
-        let [left, right] = physical_inputs else { return internal_err!("an AsOfJoin has two inputs") };
-        let by = node.by.iter().map(|(of_left, of_right)| {
-            let of_left = planner.create_physical_expr(of_left, node.left.schema(), session, context)?;
-            Ok((of_left, planner.create_physical_expr(of_right, node.right.schema(), session, context)?))
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let [left, right] = inputs else { return internal_err!("an AsOfJoin has two inputs") };
+        let by = self.by.iter().map(|(of_left, of_right)| {
+            let of_left = planner.create_physical_expr(of_left, self.left.schema(), session, context)?;
+            Ok((of_left, planner.create_physical_expr(of_right, self.right.schema(), session, context)?))
         });
         let (left_by, right_by) = by.collect::<Result<Vec<_>>>()?.into_iter().unzip();
-        let schema = Arc::clone(node.columns());
-        let join = Join { left_by, right_by, nearest: node.nearest, outer: node.outer, schema };
-        Ok(Some(Arc::new(AsOfExec::new(Arc::clone(left), Arc::clone(right), join))))
+        let schema = Arc::clone(self.columns());
+        let join = Join { left_by, right_by, nearest: self.nearest, outer: self.outer, schema };
+        Ok(Arc::new(AsOfExec::new(Arc::clone(left), Arc::clone(right), join)))
     }
 }
 

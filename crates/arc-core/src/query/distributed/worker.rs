@@ -9,7 +9,6 @@ use std::{
     time::Duration,
 };
 
-use async_trait::async_trait;
 use datafusion::{
     common::{DataFusionError, Result, exec_datafusion_err, exec_err, internal_err, tree_node::TreeNodeRecursion},
     execution::{SendableRecordBatchStream, SessionState, TaskContext},
@@ -20,9 +19,9 @@ use datafusion::{
 };
 use datafusion_distributed::{
     DistributedConfig, DistributedExt, LocalWorkerContext, Worker, WorkerPlanRewriteEvent,
-    WorkerPlanRewriteEventResponse, WorkerQueryContext, WorkerSessionBuilder,
+    WorkerPlanRewriteEventResponse, WorkerQueryContext,
 };
-use futures::{StreamExt, stream};
+use futures::{StreamExt, future, stream};
 use http::HeaderMap;
 use tokio::time::{Instant, timeout_at};
 use url::Url;
@@ -87,6 +86,7 @@ pub(in crate::query) fn worker(
         limit_bytes: functions::limit(memory_bytes),
         timeout,
     };
+    let sessions = move |context| future::ready(sessions.build(context));
     let worker = Worker::from_session_builder(sessions).with_version(env!("CARGO_PKG_VERSION"));
     QueryWorker { worker, tasks }
 }
@@ -119,9 +119,8 @@ impl Drop for Task {
     }
 }
 
-#[async_trait]
-impl WorkerSessionBuilder for Sessions {
-    async fn build_session_state(&self, context: WorkerQueryContext) -> Result<SessionState> {
+impl Sessions {
+    fn build(&self, context: WorkerQueryContext) -> Result<SessionState> {
         let WorkerQueryContext { mut builder, headers } = context;
         if self.accounts.is_full() {
             return Err(DataFusionError::ResourcesExhausted("a worker has hardly any memory left".to_owned()));

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{Schema, SchemaRef};
-use async_trait::async_trait;
 use datafusion::{
     catalog::{Session, TableProvider},
     common::{DFSchema, Result},
@@ -12,6 +11,7 @@ use datafusion::{
     physical_expr::{PhysicalExpr, expressions::Column},
     physical_plan::{ExecutionPlan, filter::FilterExec, projection::ProjectionExec},
 };
+use futures::future::{self, BoxFuture};
 
 use super::{
     super::{
@@ -50,7 +50,7 @@ impl Latest {
     }
 }
 
-#[async_trait]
+// Written out instead of by `async_trait`; see "Futures" in `query`.
 impl TableProvider for Latest {
     fn schema(&self) -> SchemaRef {
         self.table.schema()
@@ -60,22 +60,37 @@ impl TableProvider for Latest {
         TableType::Base
     }
 
-    async fn scan(
-        &self,
-        state: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        _filters: &[Expr],
+    fn scan<'a, 'b, 'c, 'd, 'f>(
+        &'a self,
+        state: &'b dyn Session,
+        projection: Option<&'c Vec<usize>>,
+        _filters: &'d [Expr],
         limit: Option<usize>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let table: &dyn TableProvider = &*self.table;
-        if let Some(table) = table.downcast_ref::<QueriedTable>()
-            && table.usable(state, &self.wanted.filters)?.len() == self.wanted.filters.len()
-            && let Some(planning) = ScanPlanning::new(state, table, &self.wanted, projection)?
-        {
-            return planning.plan();
+    ) -> BoxFuture<'f, Result<Arc<dyn ExecutionPlan>>>
+    where
+        'a: 'f,
+        'b: 'f,
+        'c: 'f,
+        'd: 'f,
+    {
+        match self.plan(state, projection).transpose() {
+            Some(plan) => Box::pin(future::ready(plan)),
+            // More rows do no harm, but for those that no condition above takes out.
+            None => self.table.scan(state, projection, &self.wanted.filters, limit),
         }
-        // More rows do no harm, but for those that no condition above takes out.
-        self.table.scan(state, projection, &self.wanted.filters, limit).await
+    }
+}
+
+impl Latest {
+    /// Returns `None` where there is no way but the plain one.
+    fn plan(&self, state: &dyn Session, projection: Option<&Vec<usize>>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+        let table: &dyn TableProvider = &*self.table;
+        let Some(table) = table.downcast_ref::<QueriedTable>() else { return Ok(None) };
+        if table.usable(state, &self.wanted.filters)?.len() != self.wanted.filters.len() {
+            return Ok(None);
+        }
+        let planning = ScanPlanning::new(state, table, &self.wanted, projection)?;
+        planning.map(|planning| planning.plan()).transpose()
     }
 }
 

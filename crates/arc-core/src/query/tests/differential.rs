@@ -15,6 +15,7 @@ use super::fake::{
     Cell::{Float, Integer, Tag, Text},
     Home, Row, Store, TableBuilder,
 };
+use crate::vfs::cases;
 
 /// A point that arrives, with the fields it carries.
 #[derive(Debug, Clone)]
@@ -329,7 +330,7 @@ async fn check_groups(store: &Store, condition: &str, rows: &[(&PrimaryKey, &Fie
 fn any_history_in_any_parts_answers_like_a_map() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     // One case asks twenty statements; set the variable for a longer run.
-    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(12);
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or_else(|| cases(12));
     let config = Config { cases, failure_persistence: None, ..Config::default() };
     TestRunner::new(config)
         .run(&history(), |(mut chunks, flushed, conditions)| {

@@ -14,7 +14,7 @@ use crate::{ErrorKind, Options};
 
 fn store() -> Store {
     let options = Options {
-        query_timeout: Duration::from_millis(700),
+        query_timeout: Duration::from_millis(300),
         query_memory_bytes: 16 << 20,
         memory_bytes: 64 << 20,
         ..Options::default()
