@@ -278,6 +278,9 @@ async fn what_is_not_supported_says_so() {
     fails(client.list_flights("").await.map(drop), Code::Unimplemented, "Flight SQL");
     fails(client.poll_flight_info(FlightDescriptor::new_cmd("")).await, Code::Unimplemented, "not polled");
     fails(client.do_exchange(futures::stream::empty()).await.map(drop), Code::Unimplemented, "DoExchange");
+    let unknown = server.post("/arrow.flight.protocol.FlightService/Invented", "").await;
+    assert_eq!(unknown.headers["grpc-status"], "12");
+    assert!(unknown.headers["grpc-message"].to_str().unwrap().contains("Invented"));
     let action = arrow_flight::Action::new("SetSessionOptions", "");
     fails(client.do_action(action).await.map(drop), Code::Unimplemented, "SetSessionOptions");
     let actions: Vec<_> = client.list_actions().await.unwrap().try_collect().await.unwrap();

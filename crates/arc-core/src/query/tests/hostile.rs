@@ -10,11 +10,11 @@ use super::fake::{
     Home::{Buffer, File},
     Store, TableBuilder,
 };
-use crate::{ErrorKind, Options};
+use crate::{ErrorKind, Options, vfs::stride};
 
 fn store() -> Store {
     let options = Options {
-        query_timeout: Duration::from_millis(300),
+        query_timeout: Duration::from_millis(700 / stride(2) as u64),
         query_memory_bytes: 16 << 20,
         memory_bytes: 64 << 20,
         ..Options::default()
