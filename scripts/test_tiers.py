@@ -1,10 +1,14 @@
 """The runner of both tiers: what it counts, when it ends a section, which sections a change concerns."""
 
+import os
+import re
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
 from tiers import proofs, runner
+from tiers.ages import Ages
 from tiers.sections import LANDING, PROOF, Section
 
 CLOSING_LINES = [
@@ -140,3 +144,88 @@ def test_a_row_says_what_a_section_came_to(monkeypatch: pytest.MonkeyPatch, tmp_
     assert (row.seed, row.seconds, row.result) == ("17", "12", "3 passed")
     page.write_text(page.read_text() + f"{proofs.Row('forgotten')}\n")
     assert proofs.describe() == 1
+
+
+def clone(root: Path, contents: dict[str, str]) -> Path:
+    """Makes a repository with these files."""
+    for name, content in contents.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(content)
+    for arguments in (["init", "--quiet"], ["add", "."]):
+        subprocess.run(["git", *arguments], cwd=root, check=True)
+    return root
+
+
+def build(root: Path, target: Path) -> dict[str, int]:
+    """Does what a run does; returns the times of its files."""
+    ages = Ages(root, target)
+    ages.set()
+    built = target / "debug" / ".fingerprint" / "unit"
+    built.mkdir(parents=True, exist_ok=True)
+    (built / "stamp").touch()
+    ages.close()
+    return {path.name: path.stat().st_mtime_ns for path in root.iterdir() if path.is_file()}
+
+
+def test_only_what_differs_from_the_last_clone_is_young(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    target.mkdir()
+    first = build(clone(tmp_path / "1", {"a": "1", "b": "1"}), target)
+    second = build(clone(tmp_path / "2", {"a": "1", "b": "2", "c": "1"}), target)
+    assert second["a"] == first["a"]
+    assert min(second["b"], second["c"]) > first["b"]
+    # What was there before is not what was built last.
+    third = build(clone(tmp_path / "3", {"a": "1", "b": "1", "c": "1"}), target)
+    assert third["b"] > second["b"] and third["c"] == second["c"]
+
+
+@pytest.mark.parametrize("how", ["another has built", "the run broke off", "the page is gone"])
+def test_all_is_young_where_it_is_not_known_what_was_built(tmp_path: Path, how: str) -> None:
+    target = tmp_path / "target"
+    target.mkdir()
+    first = build(clone(tmp_path / "1", {"a": "1"}), target)
+    if how == "another has built":
+        (target / "debug" / ".fingerprint" / "unit" / "stamp").touch()
+    elif how == "the run broke off":
+        Ages(tmp_path / "1", target).set()
+    else:
+        (target / "ages.json").unlink()
+    assert build(clone(tmp_path / "2", {"a": "1"}), target)["a"] > first["a"]
+
+
+def test_cargo_takes_what_an_earlier_clone_has_built(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    target.mkdir()
+    crate = {
+        "Cargo.toml": "[workspace]\nmembers = ['a']\n",
+        "a/Cargo.toml": "[package]\nname = 'a'\n",
+    }
+
+    def state(name: str, source: str) -> str:
+        root = clone(tmp_path / name, crate | {"a/src/lib.rs": source})
+        ages = Ages(root, target)
+        ages.set()
+        command = ["cargo", "build", "--verbose", "--target-dir", str(target)]
+        done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+        ages.close()
+        found: list[str] = re.findall(r"(Compiling|Dirty|Fresh) a v", done.stderr)
+        return found[0]
+
+    sources = ["", "", "pub fn a() {}\n", "", ""]
+    states = [state(str(number), source) for number, source in enumerate(sources)]
+    assert states == ["Compiling", "Fresh", "Dirty", "Dirty", "Fresh"]
+
+
+BUILT_IN = re.compile(r'env!\("CARGO_MANIFEST_DIR"\)|include_(?:str|bytes)!\(\s*"([^"]+)"')
+
+
+def test_what_is_built_does_not_know_the_clone_that_it_was_built_in() -> None:
+    """A later clone takes it as it is. Tests run in the folder of their crate, and can read files there."""
+    for crate in [*(runner.ROOT / "crates").iterdir(), runner.ROOT / "benches", runner.ROOT / "examples"]:
+        for path in crate.rglob("*.rs"):
+            for line in path.read_text().splitlines():
+                found = BUILT_IN.search(line)
+                # The README is a test of the documentation, which is built each time.
+                if found and "README.md" not in line:
+                    assert found[1], f"{path}: {line.strip()}"
+                    assert (path.parent / found[1]).resolve().is_relative_to(crate), f"{path}: {line.strip()}"

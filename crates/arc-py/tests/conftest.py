@@ -1,10 +1,9 @@
 """What the tests share: an open engine in a folder of its own, and a server."""
 
 import os
-import socket
+import re
 import subprocess
 import threading
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,24 +34,17 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str
     if not SERVER.is_file():
         pytest.skip(f"there is no {SERVER.name} to connect to")
     folder = tmp_path_factory.mktemp("server") / "data"
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("ARC_")}
-    command = [str(SERVER), "serve", "--data-dir", str(folder), "--http", f"127.0.0.1:{port}", "--delete-enabled=true"]
+    command = [str(SERVER), "serve", "--data-dir", str(folder), "--http", "127.0.0.1:0", "--delete-enabled=true"]
     log = folder.parent / "log"
-    with log.open("wb") as out, subprocess.Popen(command, stdout=out, stderr=out, env=environment) as server:
+    with log.open("wb") as out, subprocess.Popen([*command, "--log-format", "json"], stdout=out, stderr=out, env=environment) as server:
         try:
-            url = f"http://127.0.0.1:{port}"
             until = threading.Event()
-            for _ in range(600):
+            while not (address := re.search(r'"address":"([^"]+)"', log.read_text())):
                 if server.poll() is not None:
                     raise RuntimeError(log.read_text())
-                try:
-                    urllib.request.urlopen(f"{url}/health", timeout=5).close()
-                    break
-                except OSError:
-                    until.wait(0.1)
+                until.wait(0.02)
+            url = f"http://{address[1]}"
             token = (folder / "admin.token").read_text().strip()
             yield url, token
         finally:

@@ -33,7 +33,7 @@ use crate::{
 const SEGMENT_BYTES: usize = 64 << 10;
 
 fn golden() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
+    PathBuf::from("tests/golden")
 }
 
 fn open(path: &Path, pack_tables: usize) -> Engine {

@@ -21,7 +21,7 @@ use crate::{
 };
 
 fn golden() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
+    PathBuf::from("tests/golden")
 }
 
 fn open(path: &Path, store: &Path) -> Engine {
