@@ -1,6 +1,5 @@
 """The runner of both tiers: what it counts, when it ends a section, which sections a change concerns."""
 
-import os
 import re
 import subprocess
 import time
