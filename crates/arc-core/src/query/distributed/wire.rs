@@ -10,7 +10,10 @@ use arrow::{
     datatypes::{Schema, SchemaRef},
 };
 use datafusion::{
-    common::{Result, Statistics, internal_datafusion_err},
+    common::{
+        Result, Statistics, internal_datafusion_err,
+        tree_node::{Transformed, TransformedResult, TreeNode},
+    },
     datasource::{
         listing::PartitionedFile,
         physical_plan::{FileGroup, FileScanConfig, FileScanConfigBuilder, FileSource},
@@ -19,6 +22,7 @@ use datafusion::{
     execution::TaskContext,
     physical_expr::{
         PhysicalExpr, PhysicalSortExpr,
+        expressions::DynamicFilterPhysicalExpr,
         projection::{ProjectionExpr, ProjectionExprs},
     },
     physical_plan::{ExecutionPlan, SortOrderPushdownResult},
@@ -36,6 +40,9 @@ use super::super::{
     times::{TimeRange, TimedSource},
 };
 use crate::{Error, model::DataFile};
+
+/// The generation of a dynamic filter that nothing was put into.
+const WAITING: u64 = 1;
 
 /// A scan.
 #[derive(Clone, PartialEq, Message)]
@@ -131,11 +138,25 @@ pub(super) fn encode(config: &FileScanConfig, source: &TimedSource, encoding: &E
         min_time: times.min,
         max_time: times.max,
         few,
-        conditions: source.conditions().map(|conditions| encoding.expression(&conditions)).transpose()?,
+        conditions: source.conditions().map(|it| encoding.expression(&filled_in(it)?)).transpose()?,
         columns: columns.collect::<Result<_>>()?,
         order: order.collect::<Result<_>>()?,
         limit: config.limit.map(|limit| limit as u64),
     })
+}
+
+/// Returns `conditions` with what a join of this node has found, in place of the filter that it fills.
+///
+/// The bytes of such a filter have what was found in the columns of the join, and they are read with
+/// those of the scan. A filter that still waits travels as it is: its join may be in the same part.
+fn filled_in(conditions: Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExpr>> {
+    let filled = conditions.transform_down(|condition| {
+        Ok(match condition.downcast_ref::<DynamicFilterPhysicalExpr>() {
+            Some(filter) if filter.snapshot_generation() > WAITING => Transformed::yes(filter.current()?),
+            _ => Transformed::no(condition),
+        })
+    });
+    filled.data()
 }
 
 fn partition(group: &FileGroup) -> Result<PartitionMessage> {
@@ -246,9 +267,17 @@ fn source(message: &ScanMessage, schema: &SchemaRef, decoding: &Decoding<'_>) ->
 #[cfg(test)]
 mod tests {
     use arrow::datatypes::{DataType, Field};
+    use datafusion::physical_expr::{
+        expressions::{col, in_list, lit},
+        utils::collect_columns,
+    };
     use datafusion_proto::physical_plan::DeduplicatingProtoConverter;
+    use object_store::memory::InMemory;
 
-    use super::{super::codec::ScanCodec, *};
+    use super::{
+        super::{codec::ScanCodec, leaf::scanned},
+        *,
+    };
 
     fn file(path: &str) -> DataFile {
         DataFile {
@@ -299,6 +328,42 @@ mod tests {
             refusal(&other);
         }
         assert!(refusal(&message(vec![1, 2, 3]).encode_to_vec()).contains("record of a data file"));
+    }
+
+    /// Returns the conditions of a scan that has these, on the other side.
+    fn arrived(conditions: Arc<dyn PhysicalExpr>, schema: &SchemaRef) -> Arc<dyn PhysicalExpr> {
+        let context = TaskContext::default();
+        let wanted = WantedRows { times: TimeRange::ALL, few: false };
+        let runtime = context.runtime_env();
+        runtime.register_object_store(session::data_url().unwrap().as_ref(), Arc::new(InMemory::new()));
+        let source = files::timed_source((context.session_config(), &runtime), schema, wanted)
+            .unwrap()
+            .with_conditions(conditions);
+        let config = FileScanConfigBuilder::new(session::data_url().unwrap(), Arc::new(source.clone())).build();
+        let converter = DeduplicatingProtoConverter::default();
+        let sent = encode(&config, &source, &Encoding { codec: &ScanCodec, converter: &converter }).unwrap();
+        let scan = decode(&sent, &Decoding { context: &context, codec: &ScanCodec, converter: &converter }).unwrap();
+        scanned(&scan).and_then(|(_, source)| source.conditions()).unwrap()
+    }
+
+    #[test]
+    fn what_a_join_found_arrives_in_the_columns_of_the_scan() {
+        let schema = Arc::new(Schema::new(vec![
+            Field::new("plant", DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)), true),
+            Field::new("x", DataType::Float64, true),
+        ]));
+        let of_join = Schema::new(vec![Field::new("x", DataType::Float64, true)]);
+        let column = col("x", &of_join).unwrap();
+        let filter = Arc::new(DynamicFilterPhysicalExpr::new(vec![Arc::clone(&column)], lit(true)));
+        let pushed = Arc::clone(&filter).with_new_children(vec![col("x", &schema).unwrap()]).unwrap();
+
+        let waiting = arrived(Arc::clone(&pushed), &schema);
+        assert!(waiting.downcast_ref::<DynamicFilterPhysicalExpr>().is_some(), "{waiting}");
+
+        filter.update(in_list(column, vec![lit(0.5), lit(1.5)], &false, &of_join).unwrap()).unwrap();
+        let filled = arrived(pushed, &schema);
+        assert_eq!(filled.to_string(), "x@1 IN (SET) ([0.5, 1.5])");
+        assert_eq!(collect_columns(&filled).iter().next().unwrap().index(), 1);
     }
 
     #[test]
