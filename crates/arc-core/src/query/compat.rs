@@ -13,8 +13,8 @@ use datafusion::sql::{
     parser::Statement,
     sqlparser::ast::{
         self, BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments,
-        Ident, ObjectName, OrderBy, OrderByExpr, OrderByKind, OrderByOptions, Query, Select, SelectItem, SetExpr,
-        Value, VisitorMut,
+        Ident, ObjectName, OrderBy, OrderByExpr, OrderByKind, OrderByOptions, Query, Select, SelectFlavor, SelectItem,
+        SetExpr, Value, VisitorMut, WildcardAdditionalOptions,
     },
 };
 
@@ -101,6 +101,15 @@ impl VisitorMut for Translator<'_> {
             && !(self.exists)(IOX)
         {
             *schema = ast::ObjectNamePart::Identifier(Ident::with_quote('"', self.database));
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
+        // `FROM pump` of DuckDB.
+        if select.flavor == SelectFlavor::FromFirstNoSelect {
+            select.flavor = SelectFlavor::Standard;
+            select.projection = vec![SelectItem::Wildcard(WildcardAdditionalOptions::default())];
         }
         ControlFlow::Continue(())
     }

@@ -153,7 +153,10 @@ fn number(digits: &str) -> Result<Literal> {
     if let Ok(unsigned) = digits.parse() {
         return Ok(Literal::Unsigned(unsigned));
     }
-    digits.parse().map(Literal::Float).or_else(|_| refuse(format!("{digits} is not a number")))
+    match digits.parse::<f64>() {
+        Ok(float) if float.is_finite() => Ok(Literal::Float(float)),
+        _ => refuse(format!("{digits} is not a number that a column holds")),
+    }
 }
 
 fn unknown<T>(expr: &Expr) -> Result<T> {
@@ -193,6 +196,7 @@ mod tests {
             ("", "Expected"),
             ("a = 1; DROP TABLE t", "more than one"),
             ("a = NULL", "IS NULL"),
+            ("a < 1e400", "1e400 is not a number"),
             ("a = b", "two columns"),
             ("lower(a) = 'x'", "lower(a)"),
             ("a LIKE 'x%'", "LIKE"),

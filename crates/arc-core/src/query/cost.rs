@@ -14,7 +14,7 @@ use std::{
 use datafusion::sql::{
     parser::Statement as Parsed,
     sqlparser::ast::{
-        self, Expr, GroupByExpr, GroupByWithModifier, Ident, ObjectName, PipeOperator, Query, Select, SelectItem,
+        self, Expr, GroupByExpr, Ident, ObjectName, PipeOperator, Query, Select, SelectItem,
         SelectItemQualifiedWildcardKind, TableFactor, Value, ValueWithSpan, Visitor,
     },
 };
@@ -340,10 +340,7 @@ fn width_of(items: &[SelectItem], columns: u64, tables: &HashMap<String, u64>) -
 
 /// Returns how many expressions the grouping sets have, each of them written out.
 fn grouping_sets(group_by: &GroupByExpr) -> u64 {
-    let (keys, modifiers) = match group_by {
-        GroupByExpr::All(modifiers) => (&[][..], modifiers),
-        GroupByExpr::Expressions(keys, modifiers) => (keys.as_slice(), modifiers),
-    };
+    let GroupByExpr::Expressions(keys, _) = group_by else { return 0 };
     let power = |count: usize| u32::try_from(count).ok().and_then(|count| 1_u64.checked_shl(count)).unwrap_or(u64::MAX);
     let sets = keys.iter().fold(1, |sets: u64, key| {
         sets.saturating_mul(match key {
@@ -352,10 +349,6 @@ fn grouping_sets(group_by: &GroupByExpr) -> u64 {
             Expr::GroupingSets(columns) => (columns.len() as u64).max(1),
             _ => 1,
         })
-    });
-    let sets = modifiers.iter().fold(sets, |sets, modifier| match modifier {
-        GroupByWithModifier::Cube => sets.saturating_mul(power(keys.len())),
-        _ => sets.saturating_mul(keys.len() as u64 + 1),
     });
     let columns = keys.iter().map(|key| match key {
         Expr::Cube(columns) | Expr::Rollup(columns) | Expr::GroupingSets(columns) => {

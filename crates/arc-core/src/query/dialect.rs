@@ -1,5 +1,5 @@
-//! The SQL dialect: the parser's generic one, with a limit on how much work one statement may
-//! cause.
+//! The SQL dialect: the parser's generic one with the operators in the order of PostgreSQL, and a
+//! limit on how much work one statement may cause.
 //!
 //! The parser tries several readings of words such as `CAST` or `INTERVAL`, each of which tries
 //! several readings of what follows: forty of them in a row that end in an error would take it
@@ -9,9 +9,10 @@ use std::{any::TypeId, cell::Cell};
 
 use datafusion::sql::sqlparser::{
     ast::Expr,
-    dialect::{Dialect, GenericDialect},
+    dialect::{Dialect, GenericDialect, Precedence},
+    keywords::Keyword,
     parser::{Parser, ParserError},
-    tokenizer::TokenWithSpan,
+    tokenizer::{Token, TokenWithSpan},
 };
 
 use super::past;
@@ -20,6 +21,10 @@ use super::past;
 /// people and tools write take less than two for each token.
 const ATTEMPTS_PER_TOKEN: usize = 8;
 const MIN_ATTEMPTS: usize = 10_000;
+
+/// How firmly PostgreSQL's operators bind that are no words, comparisons or arithmetic: more than
+/// `LIKE`, less than `+`. Greater than what comparisons have by [`Limited::prec_value`].
+const OTHER_OPERATOR: u8 = 21;
 
 /// The generic dialect, counting down.
 #[derive(Debug)]
@@ -57,6 +62,46 @@ impl Dialect for Limited {
     fn parse_prefix(&self, _: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
         self.attempts.set(self.attempts.get().saturating_sub(1));
         self.is_exhausted().then_some(Err(ParserError::RecursionLimitExceeded))
+    }
+
+    /// Reads `IS [NOT] DISTINCT FROM`, of which the parser has the right side take all that follows.
+    fn parse_infix(&self, parser: &mut Parser<'_>, left: &Expr, precedence: u8) -> Option<Result<Expr, ParserError>> {
+        let whole = if parser.parse_keywords(&[Keyword::IS, Keyword::DISTINCT, Keyword::FROM]) {
+            Expr::IsDistinctFrom
+        } else if parser.parse_keywords(&[Keyword::IS, Keyword::NOT, Keyword::DISTINCT, Keyword::FROM]) {
+            Expr::IsNotDistinctFrom
+        } else {
+            return None;
+        };
+        Some(parser.parse_subexpr(precedence).map(|right| whole(Box::new(left.clone()), Box::new(right))))
+    }
+
+    fn prec_value(&self, precedence: Precedence) -> u8 {
+        match precedence {
+            Precedence::PgOther | Precedence::Ampersand | Precedence::Pipe | Precedence::Colon => OTHER_OPERATOR,
+            Precedence::Between | Precedence::Like => 20,
+            Precedence::Eq => 18,
+            other => self.generic.prec_value(other),
+        }
+    }
+
+    fn get_next_precedence(&self, parser: &Parser<'_>) -> Option<Result<u8, ParserError>> {
+        let is_other = matches!(
+            parser.peek_token_ref().token,
+            Token::StringConcat
+                | Token::ShiftLeft
+                | Token::ShiftRight
+                | Token::Sharp
+                | Token::Tilde
+                | Token::TildeAsterisk
+                | Token::ExclamationMarkTilde
+                | Token::ExclamationMarkTildeAsterisk
+                | Token::DoubleTilde
+                | Token::DoubleTildeAsterisk
+                | Token::ExclamationMarkDoubleTilde
+                | Token::ExclamationMarkDoubleTildeAsterisk
+        );
+        is_other.then_some(Ok(OTHER_OPERATOR))
     }
 
     fn dialect(&self) -> TypeId {
@@ -128,4 +173,88 @@ impl Dialect for Limited {
         supports_window_clause_named_window_reference,
         supports_window_function_null_treatment_arg,
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::ControlFlow;
+
+    use datafusion::sql::sqlparser::{ast::visit_expressions_mut, tokenizer::Tokenizer};
+
+    use super::*;
+
+    /// Operators of PostgreSQL's table that stand between two values, from those that bind least on.
+    const LEVELS: [&[&str]; 8] = [
+        &["OR"],
+        &["AND"],
+        &["IS DISTINCT FROM", "IS NOT DISTINCT FROM"],
+        &["=", "<>", "<", "<=", ">", ">="],
+        &["LIKE", "NOT LIKE", "ILIKE"],
+        &["||", "~", "!~", "~*", "!~*", "~~", "&", "|", "<<", ">>", "@>", "<@"],
+        &["+", "-"],
+        &["*", "/", "%"],
+    ];
+    /// Those behind one value, each with the place of its level.
+    const BEHIND: [(&str, usize); 7] = [
+        ("IS NULL", 2),
+        ("IS NOT TRUE", 2),
+        ("IN (1, 2)", 4),
+        ("NOT IN (1)", 4),
+        ("BETWEEN 1 AND 2", 4),
+        ("NOT BETWEEN 1 AND 2 + 3", 4),
+        ("::TEXT", 8),
+    ];
+
+    /// Returns what is parsed, without the parentheses.
+    fn parsed(text: &str) -> Expr {
+        let tokens = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location().unwrap();
+        let dialect = Limited::new(&tokens);
+        let mut parser = Parser::new(&dialect).with_tokens_with_locations(tokens);
+        let mut expr = parser.parse_expr().unwrap_or_else(|e| panic!("{text}: {e}"));
+        assert_eq!(parser.peek_token().token, Token::EOF, "{text}");
+        let _ = visit_expressions_mut(&mut expr, |expr| {
+            while let Expr::Nested(inner) = expr {
+                *expr = (**inner).clone();
+            }
+            ControlFlow::<()>::Continue(())
+        });
+        expr
+    }
+
+    fn check(bare: &str, whole: &str) {
+        assert_eq!(parsed(bare).to_string(), parsed(whole).to_string(), "{bare} is {whole}");
+        assert_eq!(parsed(bare), parsed(whole), "{bare} is {whole}");
+    }
+
+    #[test]
+    fn operators_bind_as_in_postgresql() {
+        let operators = || LEVELS.iter().enumerate().flat_map(|(level, all)| all.iter().map(move |one| (level, *one)));
+        for (first_level, first) in operators() {
+            for (second_level, second) in operators() {
+                let bare = format!("a {first} b {second} c");
+                // Of one level the first comes first.
+                match first_level >= second_level {
+                    true => check(&bare, &format!("(a {first} b) {second} c")),
+                    false => check(&bare, &format!("a {first} (b {second} c)")),
+                }
+            }
+            for (behind, level) in BEHIND {
+                let bare = format!("a {first} b {behind}");
+                match first_level >= level {
+                    true => check(&bare, &format!("(a {first} b) {behind}")),
+                    false => check(&bare, &format!("a {first} (b {behind})")),
+                }
+                // A comparison of what is behind a value is none of PostgreSQL's.
+                if level > first_level {
+                    check(&format!("a {behind} {first} b"), &format!("(a {behind}) {first} b"));
+                }
+            }
+            match first_level < 2 {
+                true => check(&format!("NOT a {first} b"), &format!("(NOT a) {first} b")),
+                false => check(&format!("NOT a {first} b"), &format!("NOT (a {first} b)")),
+            }
+            check(&format!("- a {first} - b"), &format!("(- a) {first} (- b)"));
+            check(&format!("a {first} b AT TIME ZONE 'UTC'"), &format!("a {first} (b AT TIME ZONE 'UTC')"));
+        }
+    }
 }

@@ -71,8 +71,10 @@ mod texts;
 mod times;
 mod undictionary_group_keys;
 mod unique_names;
+mod unplanned;
 mod walk;
 mod window_memory;
+mod windows;
 
 use std::{fmt::Debug, path::Path, sync::Arc, time::Duration};
 

@@ -4,7 +4,7 @@
 //! no value can become a part of the statement.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
 };
 
@@ -63,8 +63,9 @@ fn position(id: &str) -> Option<u64> {
     id.trim_start_matches('$').parse().ok()
 }
 
-/// Puts the one row of `values` in the place of the plan's placeholders: the column at its position
-/// for one with a number, the column of its name for others.
+/// Puts the one row of `values` in the place of the plan's placeholders: for one with a name the
+/// column of that name, with or without `$`; for one with a number the column at its position, or
+/// that of its name if the names of all begin with `$`.
 pub(super) fn bind(plan: LogicalPlan, values: &RecordBatch) -> Result<LogicalPlan> {
     let placeholders = of(&plan)?;
     check(&placeholders, values)?;
@@ -73,12 +74,14 @@ pub(super) fn bind(plan: LogicalPlan, values: &RecordBatch) -> Result<LogicalPla
     }
     let row = values.columns().iter().map(|column| ScalarValue::try_from_array(column, 0));
     let row = row.collect::<Result<Vec<_>, _>>().map_err(error::from_datafusion)?;
-    let values = if is_numbered(&placeholders) {
-        ParamValues::from(row)
+    let given = values.schema();
+    let names = given.fields().iter().map(|field| bare(field));
+    let values = if !is_numbered(&placeholders) {
+        ParamValues::from(names.map(str::to_owned).zip(row).collect::<HashMap<_, _>>())
+    } else if has_dollars(&given) {
+        ParamValues::from(names.map(position).zip(row).collect::<BTreeMap<_, _>>().into_values().collect::<Vec<_>>())
     } else {
-        let schema = values.schema();
-        let names = schema.fields().iter().map(|field| field.name().clone());
-        ParamValues::from(names.zip(row).collect::<HashMap<_, _>>())
+        ParamValues::from(row)
     };
     plan.with_param_values(values).map_err(error::from_datafusion)
 }
@@ -91,17 +94,36 @@ pub(super) fn check(placeholders: &Schema, values: &RecordBatch) -> Result<()> {
     if values.get_array_memory_size() > MAX_BYTES {
         return refuse(format!("the values of a statement take more than {MAX_BYTES} bytes"));
     }
-    if is_numbered(placeholders) {
-        return check_count(placeholders, values.num_columns());
-    }
     let given = values.schema();
-    if let Some(missing) = placeholders.fields().iter().find(|field| given.column_with_name(field.name()).is_none()) {
-        return refuse(format!("there is no value for the placeholder ${}", missing.name()));
+    let is_given = |name: &str| given.fields().iter().any(|field| bare(field) == name);
+    let missing = |name: &str| refuse(format!("there is no value for the placeholder ${name}"));
+    if is_numbered(placeholders) {
+        check_count(placeholders, values.num_columns())?;
+        let mut numbers = (1..=values.num_columns()).map(|number| number.to_string());
+        return match numbers.find(|number| has_dollars(&given) && !is_given(number)) {
+            Some(number) => missing(&number),
+            None => Ok(()),
+        };
     }
-    match given.fields().iter().find(|field| placeholders.column_with_name(field.name()).is_none()) {
-        Some(unused) => refuse(format!("the statement has no placeholder for the value {:?}", unused.name())),
+    if let Some(field) = placeholders.fields().iter().find(|field| !is_given(bare(field))) {
+        return missing(bare(field));
+    }
+    let is_used = |name: &str| placeholders.fields().iter().any(|field| bare(field) == name);
+    let mut names = HashSet::new();
+    match given.fields().iter().find(|field| !is_used(bare(field)) || !names.insert(bare(field))) {
+        Some(field) => refuse(format!("the statement has no placeholder for the value {:?}", field.name())),
         None => Ok(()),
     }
+}
+
+/// Returns the name of a value or a placeholder without `$`.
+fn bare(field: &Field) -> &str {
+    field.name().trim_start_matches('$')
+}
+
+/// Returns whether the values say by their names which placeholders they are for, whatever their order.
+fn has_dollars(values: &Schema) -> bool {
+    values.fields().iter().all(|field| field.name().starts_with('$'))
 }
 
 fn check_count(placeholders: &Schema, given: usize) -> Result<()> {

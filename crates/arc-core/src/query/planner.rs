@@ -28,7 +28,7 @@ use super::{
     planning::Threads,
     scale, scoped, session, show, sized,
     statement::{self, ReadRequest, Statement, refuse},
-    window_memory,
+    unplanned, window_memory, windows,
 };
 #[cfg(feature = "distributed")]
 use super::{account::Accounts, distributed};
@@ -307,7 +307,9 @@ impl StatementPlanning {
         let tables = Arc::clone(&self.tables);
         let exists = |name: &str| tables.databases().iter().any(|database| database == name);
         compat::translate(&mut statement, &self.database, &exists)?;
+        windows::write_out(&mut statement)?;
         let moments = past::take(&mut statement, &self.database)?;
+        unplanned::check(&statement, &|name| self.is_scalar(name))?;
         if !moments.is_empty() {
             self.go_back(moments).await?;
         }
@@ -329,6 +331,11 @@ impl StatementPlanning {
                 planned => return planned,
             }
         }
+    }
+
+    /// Returns whether a function makes a value, or some rows, of each row.
+    fn is_scalar(&self, name: &str) -> bool {
+        self.state.scalar_functions().contains_key(name) || matches!(name, "unnest" | "unnest_outer")
     }
 
     /// Has tables be found as they were at each of some moments as well.

@@ -76,6 +76,8 @@ pub(super) fn base_state(place: DataPlace<'_>, options: &Options, memory: Arc<Me
 /// and go on below it.
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let mut rules = Optimizer::new().rules;
+    let lists = rules.iter().position(|rule| rule.name() == "simplify_expressions").unwrap_or(0);
+    rules.insert(lists, Arc::new(semantics::ExactLists));
     let behind = rules.iter().position(|rule| rule.name() == "push_down_filter").map_or(rules.len(), |at| at + 1);
     rules.insert(behind, Arc::new(asof::SinkFilters));
     let joins = rules.iter().position(|rule| rule.name() == "decorrelate_predicate_subquery").unwrap_or(0);
@@ -154,6 +156,8 @@ fn config(memory_bytes: usize) -> SessionConfig {
     options.sql_parser.map_string_types_to_utf8view = false;
     options.execution.parquet.schema_force_view_types = false;
     options.execution.time_zone = Some("UTC".to_owned());
+    // It goes by the frame of a window, where `lead` and `lag` look beyond it.
+    options.optimizer.enable_window_limits = false;
     scale::configure(options, memory_bytes);
     config.with_extension(Arc::new(times::TimesCache::new(scale::times_bytes(memory_bytes))))
 }

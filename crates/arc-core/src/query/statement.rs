@@ -483,16 +483,10 @@ impl Visitor for TableNames {
 
 /// Returns how often `statement` names a table.
 fn relations(statement: &Parsed) -> usize {
-    match statement {
-        Parsed::Explain(explain) => relations(&explain.statement),
-        Parsed::Statement(statement) => {
-            let mut relations = TableNames(0);
-            // It ends no walk.
-            let _ = walk::read(statement, &mut relations);
-            relations.0
-        }
-        _ => 0,
-    }
+    let mut relations = TableNames(0);
+    // It ends no walk.
+    let _ = walk::read_inner(statement, &mut relations);
+    relations.0
 }
 
 fn is_bare(options: &ShowStatementOptions) -> bool {

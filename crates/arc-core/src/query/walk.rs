@@ -24,12 +24,21 @@ pub(super) fn read(statement: &Statement, visitor: Reads<'_>) -> Result<()> {
     ended(statement.visit(&mut ReadWalk(visitor)))
 }
 
+/// The same; of an `EXPLAIN` what it explains, and of what is no statement of the parser's nothing.
+pub(super) fn read_inner(statement: &Parsed, visitor: Reads<'_>) -> Result<()> {
+    match statement {
+        Parsed::Explain(explain) => read_inner(&explain.statement, visitor),
+        Parsed::Statement(statement) => read(statement, visitor),
+        _ => Ok(()),
+    }
+}
+
 /// Has a visitor change a statement.
 pub(super) fn change(statement: &mut Statement, visitor: Changes<'_>) -> Result<()> {
     ended(statement.visit(&mut ChangeWalk(visitor)))
 }
 
-/// The same; of an `EXPLAIN` what it explains, and of what is no statement of the parser's nothing.
+/// The same of what [`read_inner`] shows.
 pub(super) fn change_inner(statement: &mut Parsed, visitor: Changes<'_>) -> Result<()> {
     match statement {
         Parsed::Explain(explain) => change_inner(&mut explain.statement, visitor),

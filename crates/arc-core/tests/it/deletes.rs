@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use arc_core::{Comparison, Durability, Engine, ErrorKind, Literal, Options, Predicate, WriteOptions};
-use arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
+use arrow::array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray, UInt64Array};
 use bytes::Bytes;
 
 use crate::support::{number, open, query, quiet, shown, write};
@@ -207,4 +207,97 @@ fn what_cannot_be_deleted_by_is_refused_and_changes_nothing() {
     assert_eq!(number(&engine, "d", "SELECT count(*) FROM m"), 1);
     engine.close().unwrap();
     assert_eq!(engine.delete("d", "m", &Predicate::True).unwrap_err().kind(), ErrorKind::Closed);
+}
+
+/// Conditions over the columns of [`edges`].
+fn conditions() -> Vec<String> {
+    let mut all = Vec::new();
+    for comparison in ["=", "<>", "<", "<=", ">", ">="] {
+        all.extend([format!("f {comparison} 0.0"), format!("0.0 {comparison} f"), format!("NOT f {comparison} 0.0")]);
+        all.extend([format!("f {comparison} -0.0"), format!("f {comparison} 0 AND b"), format!("s {comparison} 'b'")]);
+        all.extend([format!("i {comparison} 0 OR f {comparison} 0"), format!("u {comparison} 18446744073709551615")]);
+    }
+    let others = [
+        "f IN (0.0, 5)",
+        "f NOT IN (-0.0, 5)",
+        "f BETWEEN -0.0 AND 5",
+        "f NOT BETWEEN 0.0 AND 5",
+        "f IS NULL",
+        "f IS NOT NULL AND NOT (i = 0)",
+        "NOT (f > 0.0 OR b)",
+        "time >= '1970-01-01T00:00:00.000000003Z' AND f < 5",
+    ];
+    all.extend(others.map(str::to_owned));
+    all
+}
+
+/// Rows with all that a column can be beside ordinary: `id` numbers them.
+fn edges() -> RecordBatch {
+    let columns: [(&str, ArrayRef); 7] = [
+        ("time", Arc::new(Int64Array::from_iter_values(0..9))),
+        ("id", Arc::new(Int64Array::from_iter_values(0..9))),
+        ("f", {
+            let ends = [-0.0, 0.0, -1.0, 5.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MIN_POSITIVE];
+            Arc::new(ends.into_iter().map(Some).chain([None]).collect::<Float64Array>())
+        }),
+        (
+            "i",
+            Arc::new(Int64Array::from(vec![
+                Some(0),
+                None,
+                Some(-1),
+                Some(i64::MIN),
+                Some(i64::MAX),
+                None,
+                None,
+                None,
+                None,
+            ])),
+        ),
+        ("u", {
+            let ends = [Some(0), None, Some(u64::MAX), None, None, None, None, Some(1), None];
+            Arc::new(UInt64Array::from(ends.to_vec()))
+        }),
+        ("b", Arc::new([Some(true), Some(false), None].into_iter().cycle().take(9).collect::<BooleanArray>())),
+        ("s", Arc::new(["a", "b", ""].map(Some).into_iter().chain([None; 6]).collect::<StringArray>())),
+    ];
+    RecordBatch::try_from_iter(columns).unwrap()
+}
+
+#[test]
+fn a_delete_takes_what_a_query_shows_whatever_state_the_rows_are_in() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = engine(dir.path());
+    let conditions = conditions();
+    let tables = |state: &'static str| conditions.iter().enumerate().map(move |(n, p)| (format!("{state}{n}"), p));
+    for (table, _) in tables("flushed") {
+        assert_eq!(engine.write_batch("d", &table, &edges()).unwrap().points, 9);
+    }
+    engine.flush().unwrap();
+    for (table, _) in tables("buffered") {
+        assert_eq!(engine.write_batch("d", &table, &edges()).unwrap().points, 9);
+    }
+    let ids = |table: &str, condition: &str| {
+        shown(&engine, "d", &format!("SELECT id FROM {table} WHERE {condition} ORDER BY id"))
+    };
+    let mut left = Vec::new();
+    for (table, condition) in tables("flushed").chain(tables("buffered")) {
+        let expected = ids(&table, &format!("({condition}) IS NOT TRUE"));
+        let predicate = Predicate::from_sql(condition).unwrap();
+        // What a server counts before it asks whether so many are meant.
+        let counted = engine.check_delete("d", &table, &predicate).unwrap();
+        let count = |condition: &str| number(&engine, "d", &format!("SELECT count(*) FROM {table} WHERE {condition}"));
+        assert_eq!(count(&counted.to_string()), count(condition), "{condition}");
+        engine.delete("d", &table, &predicate).unwrap();
+        left.push((table, condition, expected));
+    }
+    for step in ["at once", "flushed", "compacted"] {
+        for (table, condition, expected) in &left {
+            assert_eq!(ids(table, "true"), *expected, "{table}, {condition}, {step}");
+        }
+        match step {
+            "at once" => drop(engine.flush().unwrap()),
+            _ => drop(engine.compact().unwrap()),
+        }
+    }
 }

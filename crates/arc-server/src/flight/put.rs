@@ -70,9 +70,8 @@ async fn answer(
         Described::Command(Command::CommandPreparedStatementUpdate(asked)) => {
             let statement = statements.get(&asked.prepared_statement_handle)?;
             // Some clients send values along, others have bound them before.
-            let sent = values(incoming).await?;
-            let has_values = sent.iter().any(|message| !message.data_body.is_empty());
-            let values = decode::all(if has_values { &sent } else { &statement.values })?;
+            let sent = decode::all(&values(incoming).await?)?;
+            let values = if sent.is_empty() { decode::all(&statement.values)? } else { sent };
             let asked = Asked { database: statement.database, sql: statement.sql, values };
             changes::run(app, caller, asked, headers).await?
         }

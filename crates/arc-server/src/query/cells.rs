@@ -8,8 +8,8 @@ use std::{fmt::Display, io::Write as _};
 
 use arrow::{
     array::{
-        Array, ArrowPrimitiveType, AsArray, FixedSizeListArray, GenericListArray, MapArray, OffsetSizeTrait,
-        PrimitiveArray, StructArray,
+        AnyDictionaryArray, Array, ArrowPrimitiveType, AsArray, FixedSizeListArray, GenericListArray, MapArray,
+        OffsetSizeTrait, PrimitiveArray, StructArray,
     },
     datatypes::{
         DataType, Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, DecimalType,
@@ -107,7 +107,10 @@ fn value(array: &dyn Array, times: TimeForm) -> Result<Cell<'_>, ArrowError> {
             Box::new(move |row, out| quoted(out, |out| times.write(out, i64::from(array.value(row)) * 86_400, 0, 1)))
         }
         DataType::Date64 => moment(array.as_primitive::<Date64Type>(), times, 1_000),
-        DataType::Dictionary(..) => dictionary(array, times)?,
+        DataType::Dictionary(..) => {
+            let array = array.as_any_dictionary();
+            dictionary(array, cell(array.values(), times)?)
+        }
         DataType::List(_) => list(array.as_list::<i32>(), times)?,
         DataType::LargeList(_) => list(array.as_list::<i64>(), times)?,
         DataType::FixedSizeList(..) => fixed_size_list(array.as_fixed_size_list(), times)?,
@@ -163,15 +166,18 @@ fn bytes<'a>(array: impl arrow::array::ArrayAccessor<Item = &'a [u8]> + 'a) -> C
     })
 }
 
-fn dictionary(array: &dyn Array, times: TimeForm) -> Result<Cell<'_>, ArrowError> {
-    let array = array.as_any_dictionary();
-    let keys = array.normalized_keys();
-    let values = cell(array.values().as_ref(), times)?;
-    Ok(Box::new(move |row, out| {
+/// Returns what writes the values of a dictionary, of which `values` writes each value.
+///
+/// A dictionary without values has rows that are null, and nothing else: the other side of an outer
+/// join without a partner, a tag that no row of a batch has.
+pub(super) fn dictionary<'a>(array: &'a dyn AnyDictionaryArray, values: Cell<'a>) -> Cell<'a> {
+    #[expect(clippy::disallowed_methods, reason = "there are values")]
+    let keys = if array.values().is_empty() { Vec::new() } else { array.normalized_keys() };
+    Box::new(move |row, out| {
         if let Some(key) = keys.get(row) {
             values(*key, out);
         }
-    }))
+    })
 }
 
 fn list<O: OffsetSizeTrait>(array: &GenericListArray<O>, times: TimeForm) -> Result<Cell<'_>, ArrowError> {

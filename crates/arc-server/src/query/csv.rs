@@ -89,12 +89,7 @@ fn value(array: &dyn Array, times: TimeForm) -> Result<Cell<'_>, ArrowError> {
         DataType::Float64 => float(array.as_primitive::<Float64Type>()),
         DataType::Dictionary(..) => {
             let array = array.as_any_dictionary();
-            let (keys, values) = (array.normalized_keys(), cell(array.values().as_ref(), times)?);
-            Box::new(move |row, out| {
-                if let Some(key) = keys.get(row) {
-                    values(*key, out);
-                }
-            })
+            cells::dictionary(array, cell(array.values(), times)?)
         }
         DataType::List(_)
         | DataType::LargeList(_)

@@ -67,7 +67,10 @@ fn value(array: &dyn Array) -> Result<Cell<'_>, ArrowError> {
         DataType::Decimal64(_, scale) => decimal::<Decimal64Type>(array, *scale)?,
         DataType::Decimal128(_, scale) => decimal::<Decimal128Type>(array, *scale)?,
         DataType::Decimal256(_, scale) => decimal::<Decimal256Type>(array, *scale)?,
-        DataType::Dictionary(..) => dictionary(array)?,
+        DataType::Dictionary(..) => {
+            let array = array.as_any_dictionary();
+            cells::dictionary(array, cell(array.values())?)
+        }
         DataType::Timestamp(..) | DataType::Date32 | DataType::Date64 => moments(array)?,
         _ => text_of(array)?,
     })
@@ -126,17 +129,6 @@ fn bytes<'a>(array: impl ArrayAccessor<Item = &'a [u8]> + 'a) -> Cell<'a> {
         }
         out.extend_from_slice(value);
     })
-}
-
-fn dictionary(array: &dyn Array) -> Result<Cell<'_>, ArrowError> {
-    let array = array.as_any_dictionary();
-    let keys = array.normalized_keys();
-    let values = cell(array.values().as_ref())?;
-    Ok(Box::new(move |row, out| {
-        if let Some(key) = keys.get(row) {
-            values(*key, out);
-        }
-    }))
 }
 
 /// Integers that fit are integers; everything else is the nearest float.

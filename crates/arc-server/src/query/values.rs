@@ -9,12 +9,14 @@ use serde_json::Value;
 
 use crate::errors::Failure;
 
-/// Returns the row of values that `params` has: an object for placeholders with names, a list for `?` and `$1`; none if
-/// it is empty or null.
+/// Returns the row of values that `params` has: an object has their names, with or without `$`, a list those of `?` and
+/// `$1`; none if it is empty or null.
 pub(crate) fn row(params: &Value) -> Result<Option<RecordBatch>, Failure> {
     let columns: Vec<_> = match params {
         Value::Null => return Ok(None),
-        Value::Object(named) => named.iter().map(|(name, value)| (name.clone(), value)).collect(),
+        Value::Object(named) => {
+            named.iter().map(|(name, value)| (format!("${}", name.trim_start_matches('$')), value)).collect()
+        }
         Value::Array(list) => list.iter().zip(1..).map(|(value, at): (_, u32)| (format!("${at}"), value)).collect(),
         _ => return Err(Failure::bad_request("the key params is neither an object nor a list")),
     };
@@ -55,15 +57,16 @@ mod tests {
         use DataType::{Boolean, Float64, Int64, Null, UInt64, Utf8};
         let named = json!({ "a": 1, "b": 1.5, "c": "x", "d": true, "e": null, "f": u64::MAX, "g": i64::MIN });
         let listed = json!([1, 1.5, "x", true, null, u64::MAX, i64::MIN]);
-        for (params, names) in
-            [(named, ["a", "b", "c", "d", "e", "f", "g"]), (listed, ["$1", "$2", "$3", "$4", "$5", "$6", "$7"])]
-        {
+        let numbers = ["$1", "$2", "$3", "$4", "$5", "$6", "$7"];
+        for (params, names) in [(named, ["$a", "$b", "$c", "$d", "$e", "$f", "$g"]), (listed, numbers)] {
             let row = row(&params).unwrap().unwrap();
             let schema = row.schema();
             let types: Vec<_> = schema.fields().iter().map(|field| field.data_type().clone()).collect();
             assert_eq!(types, [Int64, Float64, Utf8, Boolean, Null, UInt64, Int64]);
             assert!(schema.fields().iter().map(|field| field.name()).eq(names), "{schema}");
         }
+        let dollars = row(&json!({ "$a": 1, "2": 2 })).unwrap().unwrap();
+        assert!(dollars.schema().fields().iter().map(|field| field.name()).eq(["$a", "$2"]), "{dollars:?}");
         for nothing in [json!(null), json!({}), json!([])] {
             assert!(row(&nothing).unwrap().is_none());
         }

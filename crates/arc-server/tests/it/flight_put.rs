@@ -3,17 +3,18 @@
 use std::{collections::HashMap, sync::Arc};
 
 use arrow::{
-    array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, TimestampNanosecondArray},
+    array::{ArrayRef, Float64Array, Int64Array, NullArray, RecordBatch, StringArray, TimestampNanosecondArray},
     ipc::{CompressionType, writer::IpcWriteOptions},
 };
 use arrow_flight::{
-    FlightData, FlightDescriptor,
+    Action, FlightData, FlightDescriptor,
     encode::FlightDataEncoderBuilder,
     error::FlightError,
     flight_service_client::FlightServiceClient,
     sql::{
-        Any, Command, CommandStatementIngest, DoPutUpdateResult, ProstMessageExt, TableDefinitionOptions,
-        TableExistsOption, TableNotExistOption,
+        ActionCreatePreparedStatementRequest, ActionCreatePreparedStatementResult, Any, Command,
+        CommandPreparedStatementQuery, CommandPreparedStatementUpdate, CommandStatementIngest, DoPutUpdateResult,
+        ProstMessageExt, TableDefinitionOptions, TableExistsOption, TableNotExistOption,
     },
 };
 use axum::body::Body;
@@ -49,10 +50,14 @@ async fn put(
     headers: &[(&'static str, &str)],
     batches: impl IntoIterator<Item = RecordBatch>,
 ) -> Result<i64, FlightError> {
+    let messages = messages(descriptor, batches).await;
+    send(server, headers, messages).await.map_err(|status| FlightError::Tonic(Box::new(status)))
+}
+
+async fn messages(descriptor: FlightDescriptor, batches: impl IntoIterator<Item = RecordBatch>) -> Vec<FlightData> {
     let encoder = FlightDataEncoderBuilder::new().with_flight_descriptor(Some(descriptor));
     let batches: Vec<_> = batches.into_iter().map(Ok).collect();
-    let messages: Vec<FlightData> = encoder.build(stream::iter(batches)).try_collect().await.unwrap();
-    send(server, headers, messages).await.map_err(|status| FlightError::Tonic(Box::new(status)))
+    encoder.build(stream::iter(batches)).try_collect().await.unwrap()
 }
 
 async fn send(server: &Server, headers: &[(&'static str, &str)], messages: Vec<FlightData>) -> Result<i64, Status> {
@@ -360,6 +365,34 @@ async fn inserts_take_rows_of_values_and_of_queries() {
     let value: ArrayRef = Arc::new(Int64Array::from(vec![1]));
     drop.set_parameters(RecordBatch::try_from_iter([("1", value)]).unwrap()).unwrap();
     fails(drop.execute_update().await, Code::InvalidArgument, "INSERT alone takes values");
+}
+
+#[tokio::test]
+async fn a_null_that_comes_with_an_insert_takes_the_place_of_what_was_bound() {
+    let server = Server::new();
+    let headers = [("database", "t")];
+    put(&server, descriptor(&command("cpu")), &headers, [rows(0, 1)]).await.unwrap();
+    let query = "INSERT INTO cpu (time, host) VALUES (3000000, ?)".to_owned();
+    let create = ActionCreatePreparedStatementRequest { query, transaction_id: None };
+    let mut request = Request::new(Action::new("CreatePreparedStatement", create.as_any().encode_to_vec()));
+    request.metadata_mut().insert("database", "t".parse().unwrap());
+    let mut answers = FlightServiceClient::new(server.router.clone()).do_action(request).await.unwrap().into_inner();
+    let created = Any::decode(answers.next().await.unwrap().unwrap().body).unwrap();
+    let created: ActionCreatePreparedStatementResult = created.unpack().unwrap().unwrap();
+    let prepared_statement_handle = created.prepared_statement_handle;
+    let bind = CommandPreparedStatementQuery { prepared_statement_handle: prepared_statement_handle.clone() };
+    let insert = CommandPreparedStatementUpdate { prepared_statement_handle };
+    let one = |host: ArrayRef| [RecordBatch::try_from_iter_with_nullable([("1", host, true)]).unwrap()];
+    let before = one(Arc::new(StringArray::from(vec!["before"])));
+    let bind = messages(FlightDescriptor::new_cmd(bind.as_any().encode_to_vec()), before).await;
+    let bound = FlightServiceClient::new(server.router.clone()).do_put(Request::new(stream::iter(bind))).await;
+    assert_eq!(bound.unwrap().into_inner().count().await, 1);
+    // It has no bytes.
+    let null = one(Arc::new(NullArray::new(1)));
+    let stored = put(&server, FlightDescriptor::new_cmd(insert.as_any().encode_to_vec()), &headers, null).await;
+    assert_eq!(stored.unwrap(), 1);
+    let sql = "SELECT host FROM cpu ORDER BY time";
+    assert_eq!(server.rows(sql).await, json!([["h0"], [null]]));
 }
 
 #[tokio::test]

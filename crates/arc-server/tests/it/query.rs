@@ -74,6 +74,8 @@ async fn placeholders_take_values() {
     for (sql, params) in [
         ("SELECT n FROM cpu WHERE host = ? AND usage < ?", json!(["a", 10])),
         ("SELECT n FROM cpu WHERE host = $2 AND usage < $1", json!([10, "a"])),
+        ("SELECT n FROM cpu WHERE host = $2 AND usage < $1", json!({ "1": 10, "2": "a" })),
+        ("SELECT n FROM cpu WHERE host = $2 AND usage < $1", json!({ "$2": "a", "$1": 10 })),
         ("SELECT n FROM cpu WHERE host = $host AND usage < $most", json!({ "host": "a", "most": 10.5 })),
     ] {
         assert_eq!(ask(sql, params).await.json()["data"], json!([[1]]), "{sql}");
@@ -82,6 +84,9 @@ async fn placeholders_take_values() {
     assert_eq!(injected["data"], json!([]));
     ask("SELECT n FROM cpu WHERE host = ?", json!(null)).await.is(400, "0 values were given");
     ask("SELECT n FROM cpu WHERE host = ?", json!([[1]])).await.is(400, "params");
+    for sql in ["SELECT $1 - $2", "SELECT ? - ?"] {
+        ask(sql, json!({ "x": 1, "a": 2 })).await.is(400, "no value for the placeholder $1");
+    }
     ask("SELECT n FROM cpu", json!(7)).await.is(400, "neither an object nor a list");
 }
 

@@ -340,3 +340,64 @@ async fn rows_of_a_table_need_no_statement() {
     let long = format!("/api/v1/query/my-m?database=t&order_by={}", "n,".repeat(200));
     server.get(&long).await.is(400, "more than 256");
 }
+
+/// Returns rows as texts, whatever the types of their columns are.
+fn as_texts(batches: &[RecordBatch]) -> Vec<Vec<Option<String>>> {
+    let rows = |batch: &RecordBatch| {
+        let columns = batch.columns().iter().map(|column| arrow::compute::cast(column, &DataType::Utf8).unwrap());
+        let columns: Vec<_> = columns.collect();
+        let text = |row| columns.iter().map(move |column| column.as_string::<i32>().iter().nth(row).unwrap());
+        (0..batch.num_rows()).map(|row| text(row).map(|text| text.map(str::to_owned)).collect()).collect::<Vec<_>>()
+    };
+    batches.iter().flat_map(rows).collect()
+}
+
+fn as_text(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
+    }
+}
+
+#[tokio::test]
+async fn a_tag_that_no_row_has_is_null_in_every_form() {
+    let server = Server::new();
+    server.lines("l,k=a x=1i 1\nother,k=zz y=1i 1\nw,host=a v=1i 1\nw,host=b v=2i 2").await;
+    // A tag that the first rows do not have.
+    server.lines("w,host=a,rack=r v=3i 3").await;
+    for sql in [
+        "SELECT l.k, o.k AS ok FROM l LEFT JOIN other o ON l.k = o.k",
+        "SELECT l.k, o.k AS ok FROM l RIGHT JOIN other o ON l.k = o.k",
+        "SELECT l.k, o.k AS ok FROM l FULL JOIN other o ON l.k = o.k ORDER BY 1",
+        "SELECT l.k, o.k AS ok FROM l LEFT JOIN other o ON l.k = o.k WHERE o.k IS NULL",
+        "SELECT o.k, count(*) FROM l LEFT JOIN other o ON l.k = o.k GROUP BY o.k",
+        "SELECT DISTINCT o.k FROM l LEFT JOIN other o ON l.k = o.k",
+        "SELECT upper(o.k) FROM l LEFT JOIN other o ON l.k = o.k",
+        "SELECT l.k, o.k AS ok FROM l ASOF LEFT JOIN other o ON l.k = o.k AND l.time >= o.time",
+        "SELECT o.k FROM l LEFT JOIN other o ON l.k = o.k UNION ALL SELECT NULL",
+        "SELECT lag(k) OVER (ORDER BY time) AS before FROM l",
+        "SELECT host, rack, v FROM w ORDER BY time LIMIT 2",
+        "SELECT host, rack FROM w WHERE host = 'b'",
+        "SELECT max(rack) FROM w WHERE host = 'b'",
+        "SELECT k FROM l WHERE k = 'none'",
+    ] {
+        let expected = as_texts(&ask(&server, "arrow", sql).await.batches());
+        let json = ask(&server, "json", sql).await;
+        assert_eq!(json.status, 200, "{sql}: {json:?}");
+        let rows = json.json()["data"].as_array().unwrap().clone();
+        let rows: Vec<Vec<_>> = rows.iter().map(|row| row.as_array().unwrap().iter().map(as_text).collect()).collect();
+        assert_eq!(rows, expected, "{sql}");
+        let packed: Value = rmp_serde::from_slice(&ask(&server, "msgpack", sql).await.body).unwrap();
+        for (at, column) in packed["data"].as_array().unwrap().iter().enumerate() {
+            let column: Vec<_> = column.as_array().unwrap().iter().map(as_text).collect();
+            assert_eq!(column, expected.iter().map(|row| row[at].clone()).collect::<Vec<_>>(), "{sql}");
+        }
+        let lines = ask(&server, "ndjson", sql).await;
+        assert_eq!(text(&lines).lines().count(), expected.len(), "{sql}");
+        let csv = ask(&server, "csv", sql).await;
+        assert_eq!(text(&csv).lines().count(), expected.len() + 1, "{sql}");
+        assert_eq!(ask(&server, "pretty", sql).await.status, 200, "{sql}");
+        assert_eq!(of_parquet(&ask(&server, "parquet", sql).await.body).num_rows(), expected.len(), "{sql}");
+    }
+}

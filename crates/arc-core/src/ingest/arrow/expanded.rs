@@ -19,7 +19,9 @@ pub(super) fn expanded_bytes(array: &dyn Array) -> usize {
             if lengths.is_empty() {
                 return 0;
             }
-            dictionary.normalized_keys().into_iter().filter_map(|key| lengths.get(key)).sum()
+            #[expect(clippy::disallowed_methods, reason = "there are values")]
+            let keys = dictionary.normalized_keys();
+            keys.into_iter().filter_map(|key| lengths.get(key)).sum()
         }),
         DataType::List(_) => expanded_bytes(array.as_list::<i32>().values().as_ref()),
         DataType::LargeList(_) => expanded_bytes(array.as_list::<i64>().values().as_ref()),

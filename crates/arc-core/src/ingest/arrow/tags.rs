@@ -42,6 +42,7 @@ impl<'a> TagColumn<'a> {
         let Some(values) = plain(dictionary.values())? else { return Ok(None) };
         let none = values.len();
         // With no values there is nothing that a key could mean.
+        #[expect(clippy::disallowed_methods, reason = "there are values")]
         let mut keys = if none == 0 { vec![none; array.len()] } else { dictionary.normalized_keys() };
         for (row, key) in keys.iter_mut().enumerate() {
             if dictionary.keys().is_null(row) {

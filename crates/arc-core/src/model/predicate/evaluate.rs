@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::{
     array::{
-        Array, ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, Scalar, StringArray,
+        Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, RecordBatch, Scalar, StringArray,
         TimestampNanosecondArray, UInt64Array,
     },
     compute::{
@@ -12,10 +12,10 @@ use arrow::{
         kernels::cmp::{eq, gt, gt_eq, lt, lt_eq, neq},
         not, or_kleene, prep_null_mask_filter,
     },
-    datatypes::{DataType, TimeUnit},
+    datatypes::{DataType, Float64Type, TimeUnit},
 };
 
-use super::{Comparison, Literal, Predicate};
+use super::{Comparison, Literal, Predicate, one_zero};
 use crate::{Error, Result};
 
 /// Returns the rows of `batch` that do not meet the predicate. A column that the batch lacks is
@@ -76,7 +76,8 @@ fn fold(
 fn compare(batch: &RecordBatch, column: &str, comparison: Comparison, value: &Literal) -> Result<BooleanArray> {
     let Some(column) = batch.column_by_name(column) else { return Ok(all(None, batch.num_rows())) };
     let column = &value.as_compared(column)?;
-    let value = Scalar::new(value.to_array(column.data_type())?);
+    let value = value.to_array(column.data_type())?;
+    let (column, value) = (&with_one_zero(column), Scalar::new(with_one_zero(&value)));
     let compare = match comparison {
         Comparison::Equal => eq,
         Comparison::NotEqual => neq,
@@ -86,6 +87,14 @@ fn compare(batch: &RecordBatch, column: &str, comparison: Comparison, value: &Li
         Comparison::GreaterOrEqual => gt_eq,
     };
     Ok(compare(column, &value)?)
+}
+
+/// Returns floats with one zero in the place of both, which Arrow tells apart.
+fn with_one_zero(column: &ArrayRef) -> ArrayRef {
+    match column.as_primitive_opt::<Float64Type>() {
+        Some(floats) => Arc::new(floats.unary::<_, Float64Type>(one_zero)),
+        None => Arc::clone(column),
+    }
 }
 
 impl Literal {

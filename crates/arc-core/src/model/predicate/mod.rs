@@ -65,8 +65,8 @@ pub enum Predicate {
     Or(Vec<Predicate>),
 }
 
-/// How two values compare. Floats are ordered totally, as SQL orders them here: -0.0 below 0.0, NaN
-/// above all.
+/// How two values compare: floats as in SQL here, where both zeros are equal, and a NaN is equal to
+/// itself and above all numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Comparison {
     /// `=`
@@ -135,6 +135,11 @@ impl Predicate {
         }
         columns
     }
+}
+
+/// Returns 0.0 for either zero.
+fn one_zero(value: f64) -> f64 {
+    if value == 0.0 { 0.0 } else { value }
 }
 
 impl Comparison {

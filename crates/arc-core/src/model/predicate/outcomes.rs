@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::{Comparison, Literal, Predicate};
+use super::{Comparison, Literal, Predicate, one_zero};
 
 /// Which outcomes are possible among some rows; one that is possible need not occur.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,7 +96,7 @@ fn order(a: &Literal, b: &Literal) -> Option<Ordering> {
         (Literal::Text(a), Literal::Text(b)) => Some(a.cmp(b)),
         (Literal::Integer(a) | Literal::Time(a), Literal::Integer(b) | Literal::Time(b)) => Some(a.cmp(b)),
         (Literal::Unsigned(a), Literal::Unsigned(b)) => Some(a.cmp(b)),
-        (Literal::Float(a), Literal::Float(b)) => Some(a.total_cmp(b)),
+        (Literal::Float(a), Literal::Float(b)) => Some(one_zero(*a).total_cmp(&one_zero(*b))),
         (Literal::Boolean(a), Literal::Boolean(b)) => Some(a.cmp(b)),
         _ => None,
     }

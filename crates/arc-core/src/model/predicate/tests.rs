@@ -95,8 +95,10 @@ fn every_type_compares_with_its_own_literals() {
         (Predicate::In { column: "tag".into(), values: vec!["a".into(), "b".into()] }, "T-T"),
         (is("i", LessOrEqual, Literal::Integer(-5)), "T-F"),
         (is("u", Greater, Literal::Unsigned(1)), "T-F"),
-        // Floats are ordered totally.
-        (is("f", Less, Literal::Float(0.0)), "TF-"),
+        // Both zeros are equal, and a NaN is above all.
+        (is("f", Less, Literal::Float(0.0)), "FF-"),
+        (is("f", Comparison::Equal, Literal::Float(0.0)), "TF-"),
+        (is("f", Less, Literal::Integer(0)), "FF-"),
         (is("f", Greater, Literal::Float(f64::INFINITY)), "FT-"),
     ];
     for (predicate, expected) in cases {

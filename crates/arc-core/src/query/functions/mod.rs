@@ -13,6 +13,7 @@ mod fill;
 mod grouped;
 mod named;
 mod same_float;
+mod shifted;
 mod sum;
 mod time_bucket;
 mod utc;
@@ -84,7 +85,6 @@ fn replaced(theirs: Arc<AggregateUDF>) -> Arc<AggregateUDF> {
 }
 
 /// Returns DataFusion's window functions and ours.
-pub(super) fn windows(mut theirs: Vec<Arc<WindowUDF>>) -> Vec<Arc<WindowUDF>> {
-    theirs.extend(fill::fills());
-    theirs
+pub(super) fn windows(theirs: Vec<Arc<WindowUDF>>) -> Vec<Arc<WindowUDF>> {
+    theirs.into_iter().map(shifted::replaced).chain(fill::fills()).collect()
 }

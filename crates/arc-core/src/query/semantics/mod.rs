@@ -9,6 +9,7 @@
 mod aggregate_bounds;
 mod floats;
 mod integers;
+mod lists;
 mod nan_groups;
 mod null_subqueries;
 mod subqueries;
@@ -26,6 +27,7 @@ use datafusion::{
 
 pub(super) use self::{
     aggregate_bounds::{AggregateBounds, UnfilteredStatistics},
+    lists::ExactLists,
     nan_groups::NanGroups,
     null_subqueries::NullSubqueries,
 };

@@ -54,6 +54,8 @@ async fn values_take_the_places_of_placeholders() {
         ("n >= $2 AND host <> $1", row([("", text("a")), ("", integer(1))]), 1),
         ("n = $1 OR n - 1 = $1", row([("", integer(1))]), 2),
         ("n = $n AND host = $host", row([("host", text("b'c")), ("n", integer(2))]), 1),
+        ("n = $n AND host = $host", row([("$host", text("b'c")), ("$n", integer(2))]), 1),
+        ("n >= $2 AND host <> $1", row([("$2", integer(1)), ("$1", text("a"))]), 1),
         ("v > $1", row([("", integer(1))]), 1),
         ("time >= $1", row([("", time)]), 1),
         ("time >= $1", row([("", text("1970-01-01T00:00:00.000002Z"))]), 1),
@@ -64,6 +66,11 @@ async fn values_take_the_places_of_placeholders() {
     ] {
         assert_eq!(counted(&store, condition, &values).await.unwrap(), expected, "{condition}");
     }
+    // The tenth is not before the second.
+    let shuffled: [(&str, ArrayRef); 11] = [1, 10, 11, 2, 3, 4, 5, 6, 7, 8, 9]
+        .map(|n| (["", "$1", "$2", "$3", "$4", "$5", "$6", "$7", "$8", "$9", "$10", "$11"][n], integer(n as i64)));
+    let condition = (1..=11).map(|n| format!("${n} = {n}")).collect::<Vec<_>>().join(" AND ");
+    assert_eq!(counted(&store, &condition, &row(shuffled)).await.unwrap(), 2);
     let limited = store.sql("db", "SELECT n FROM cpu LIMIT $1", Some(&row([("", integer(1))]))).await.unwrap();
     let rows = limited.collect().await.unwrap().iter().map(RecordBatch::num_rows).sum::<usize>();
     assert_eq!(rows, 1);
@@ -81,6 +88,10 @@ async fn one_value_for_each_placeholder_or_none_at_all() {
         ("n = 1", row([("", integer(1))]), "0 placeholders, and 1 values"),
         ("n = $a", row([("b", integer(1))]), "no value for the placeholder $a"),
         ("n = $a", row([("a", integer(1)), ("b", integer(1))]), "no placeholder for the value \"b\""),
+        ("n = $a", row([("a", integer(1)), ("$a", integer(2))]), "no placeholder for the value \"$a\""),
+        ("n = $1 OR n = $2", row([("$a", integer(1)), ("$b", integer(1))]), "no value for the placeholder $1"),
+        ("n = $1 OR n = $2", row([("$1", integer(1)), ("$3", integer(1))]), "no value for the placeholder $2"),
+        ("n = $1 OR n = $2", row([("$2", integer(1)), ("$2", integer(1))]), "no value for the placeholder $1"),
         ("n = ? OR n = $1", row([("", integer(1))]), "all ? or all"),
         ("n = $0", row([]), "zero"),
         ("n = $1", row([("", two)]), "one row of values, and there are 2"),
