@@ -19,7 +19,7 @@ use super::{asof, dialect::Limited, error, local::LocalTables, parameters, walk}
 use crate::{AccessScope, Error, Result};
 
 /// Longest statement accepted, in bytes.
-const MAX_SQL_BYTES: usize = 1 << 20;
+pub(super) const MAX_SQL_BYTES: usize = 1 << 20;
 
 /// Most words, numbers, texts and signs of a statement: each takes a few hundred bytes while it is
 /// parsed, however short.

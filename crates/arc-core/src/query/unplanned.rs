@@ -125,6 +125,7 @@ fn set_operations(body: &SetExpr) -> Result<()> {
 
 /// Of a query that may be recursive only the sides of the union are looked at.
 fn recursive_union(query: &Query) -> Result<()> {
+    // Whatever else it has is refused of any query.
     let Query { with, order_by, limit_clause, fetch, pipe_operators, .. } = query;
     let is_more =
         with.is_some() || order_by.is_some() || limit_clause.is_some() || fetch.is_some() || !pipe_operators.is_empty();

@@ -13,11 +13,11 @@ use datafusion::sql::{
     },
 };
 
-use super::{statement::refuse, walk};
+use super::{
+    statement::{MAX_SQL_BYTES, refuse},
+    walk,
+};
 use crate::{Error, Result};
-
-/// Bytes that the windows of a statement may take once each is written out.
-const MAX_BYTES: usize = 1 << 20;
 
 /// Writes the windows of a statement out.
 ///
@@ -120,8 +120,8 @@ impl Windows {
             return refuse(format!("the window {name} is not defined: WINDOW {name} AS (…) defines it"));
         };
         self.bytes += bytes;
-        if self.bytes > MAX_BYTES {
-            return refuse(format!("the windows of the statement, written out, are longer than {MAX_BYTES} bytes"));
+        if self.bytes > MAX_SQL_BYTES {
+            return refuse(format!("the windows of the statement, written out, are longer than {MAX_SQL_BYTES} bytes"));
         }
         Ok(window.clone())
     }

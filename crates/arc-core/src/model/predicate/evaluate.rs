@@ -77,7 +77,7 @@ fn compare(batch: &RecordBatch, column: &str, comparison: Comparison, value: &Li
     let Some(column) = batch.column_by_name(column) else { return Ok(all(None, batch.num_rows())) };
     let column = &value.as_compared(column)?;
     let value = value.to_array(column.data_type())?;
-    let (column, value) = (&with_one_zero(column), Scalar::new(with_one_zero(&value)));
+    let (column, value) = (&beside(&value, column), Scalar::new(beside(&value, &value)));
     let compare = match comparison {
         Comparison::Equal => eq,
         Comparison::NotEqual => neq,
@@ -89,11 +89,13 @@ fn compare(batch: &RecordBatch, column: &str, comparison: Comparison, value: &Li
     Ok(compare(column, &value)?)
 }
 
-/// Returns floats with one zero in the place of both, which Arrow tells apart.
-fn with_one_zero(column: &ArrayRef) -> ArrayRef {
+/// Returns a column as it compares with `value`: where that is a zero, with one in the place of
+/// both, which Arrow tells apart.
+fn beside(value: &ArrayRef, column: &ArrayRef) -> ArrayRef {
+    let is_zero = value.as_primitive_opt::<Float64Type>().is_some_and(|value| value.values().contains(&0.0));
     match column.as_primitive_opt::<Float64Type>() {
-        Some(floats) => Arc::new(floats.unary::<_, Float64Type>(one_zero)),
-        None => Arc::clone(column),
+        Some(floats) if is_zero => Arc::new(floats.unary::<_, Float64Type>(one_zero)),
+        _ => Arc::clone(column),
     }
 }
 

@@ -99,7 +99,7 @@ fn listed(expr: &Expr, op: Operator) -> Option<(&Expr, bool)> {
     }
 }
 
-/// Returns the list of a condition that has one.
+/// Returns the list of a condition that [`listed`] knows; any other is a list of what is true.
 fn list(expr: Expr) -> InList {
     match expr {
         Expr::InList(list) => list,
