@@ -4,10 +4,10 @@
 use std::{collections::HashMap, sync::Arc};
 
 use datafusion::{
-    common::{DFSchema, Result, utils::list_ndims},
+    common::{DFSchema, Result, ScalarValue, utils::list_ndims},
     logical_expr::{
-        Expr, ExprSchemable, ScalarUDF,
-        planner::{ExprPlanner, PlannerResult, RawBinaryExpr, RawDictionaryExpr},
+        Expr, ExprSchemable, GetFieldAccess, ScalarUDF,
+        planner::{ExprPlanner, PlannerResult, RawBinaryExpr, RawDictionaryExpr, RawFieldAccessExpr},
     },
     sql::sqlparser::ast::BinaryOperator,
 };
@@ -25,8 +25,17 @@ pub(super) struct BoundedOperators {
 impl BoundedOperators {
     /// Takes what it needs from `functions`, which have their limits.
     pub(super) fn new(functions: &[Arc<ScalarUDF>], limit_bytes: usize) -> Self {
-        let wanted =
-            ["array_concat", "array_append", "array_prepend", "make_array", "map", "struct", "named_struct", "overlay"];
+        let wanted = [
+            "array_concat",
+            "array_append",
+            "array_prepend",
+            "array_element",
+            "make_array",
+            "map",
+            "struct",
+            "named_struct",
+            "overlay",
+        ];
         let wanted = functions.iter().filter(|function| wanted.contains(&function.name()));
         let functions = wanted.map(|function| (function.name().to_owned(), Arc::clone(function))).collect();
         Self { functions, concat: functions::concat_operator(limit_bytes) }
@@ -84,6 +93,28 @@ impl ExprPlanner for BoundedOperators {
         let Some(function) = self.functions.get("named_struct") else { return Ok(PlannerResult::Original(raw)) };
         let pairs = raw.keys.into_iter().zip(raw.values);
         Ok(PlannerResult::Planned(function.call(pairs.flat_map(|(key, value)| [key, value]).collect())))
+    }
+
+    /// An item of a list that an aggregate makes: DataFusion looks it up while the list is made, and
+    /// forgets DISTINCT and what becomes of nulls.
+    fn plan_field_access(
+        &self,
+        RawFieldAccessExpr { expr, field_access }: RawFieldAccessExpr,
+        _schema: &DFSchema,
+    ) -> Result<PlannerResult<RawFieldAccessExpr>> {
+        let original = |expr, field_access| Ok(PlannerResult::Original(RawFieldAccessExpr { expr, field_access }));
+        let (Expr::AggregateFunction(list), GetFieldAccess::ListIndex { key }) = (&expr, &field_access) else {
+            return original(expr, field_access);
+        };
+        let is_position = matches!(&**key, Expr::Literal(ScalarValue::Int64(Some(at)), _) if *at != 0);
+        if is_position && !list.params.distinct && list.params.null_treatment.is_none() {
+            return original(expr, field_access);
+        }
+        let key = Expr::clone(key);
+        match self.call("array_element", vec![expr, key]) {
+            Ok(item) => Ok(PlannerResult::Planned(item)),
+            Err(_) => datafusion::common::internal_err!("there are no items of lists"),
+        }
     }
 
     fn plan_struct_literal(&self, arguments: Vec<Expr>, is_named: bool) -> Result<PlannerResult<Vec<Expr>>> {

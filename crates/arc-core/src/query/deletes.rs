@@ -44,11 +44,7 @@ pub(super) fn first_columns(plan: Arc<dyn ExecutionPlan>, count: usize) -> Resul
 }
 
 /// Returns the rows of `input` that deletes have left. It must have the columns that they look at.
-pub(super) fn live(
-    state: &dyn Session,
-    input: Arc<dyn ExecutionPlan>,
-    deletes: &Deletes<'_>,
-) -> Result<Arc<dyn ExecutionPlan>> {
+fn live(state: &dyn Session, input: Arc<dyn ExecutionPlan>, deletes: &Deletes<'_>) -> Result<Arc<dyn ExecutionPlan>> {
     if deletes.is_empty() {
         return Ok(input);
     }

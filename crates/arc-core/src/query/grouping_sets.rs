@@ -4,7 +4,11 @@
 //! says the same of the groups that come out. With `ROLLUP`, `CUBE` and `GROUPING SETS` that is not
 //! so: some of the groups have NULL instead. Whatever stands above then takes a group for finished
 //! when the next one comes, and gives it in several rows (apache/datafusion#24421 is one of the
-//! forms). Here nothing is said of such groups. Never changes rows.
+//! forms). Here nothing is said of such groups.
+//!
+//! What is aggregated in an order comes to the groups in it only if all rows do: DataFusion has the
+//! rows in order of the keys before, of which a set leaves some out. So nothing is said of the rows
+//! below either, and a function that puts its rows in order does so by itself. Never changes rows.
 
 use std::{fmt, sync::Arc};
 
@@ -16,9 +20,12 @@ use datafusion::{
         tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion},
     },
     execution::{SendableRecordBatchStream, TaskContext},
-    physical_expr::{EquivalenceProperties, PhysicalExpr},
+    physical_expr::{EquivalenceProperties, PhysicalExpr, aggregate::AggregateFunctionExpr},
     physical_optimizer::PhysicalOptimizerRule,
-    physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, aggregates::AggregateExec},
+    physical_plan::{
+        ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions,
+        aggregates::{AggregateExec, AggregateInputMode},
+    },
 };
 
 /// See the module. The first of all rules: others rely on what is said of rows.
@@ -36,11 +43,54 @@ impl PhysicalOptimizerRule for GroupingSets {
 
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_up(|plan| {
-            let has_sets =
-                plan.downcast_ref::<AggregateExec>().is_some_and(|plan| plan.group_expr().has_grouping_set());
-            Ok(if has_sets { Transformed::yes(Arc::new(AnyOrderExec::new(plan))) } else { Transformed::no(plan) })
+            let Some(sets) = with_sets(&plan) else { return Ok(Transformed::no(plan)) };
+            let is_ordered = sets.aggr_expr().iter().any(|function| !function.order_bys().is_empty());
+            let plan = match is_ordered && sets.mode().input_mode() == AggregateInputMode::Raw {
+                true => {
+                    let input = Arc::new(AnyOrderExec::new(Arc::clone(sets.input())));
+                    let recompute = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+                    Arc::clone(&plan).replace_children(vec![input], recompute)?
+                }
+                false => plan,
+            };
+            Ok(Transformed::yes(Arc::new(AnyOrderExec::new(plan)) as Arc<dyn ExecutionPlan>))
         })
         .data()
+    }
+}
+
+/// Returns a plan node as an aggregate with sets, if it is one.
+fn with_sets(plan: &Arc<dyn ExecutionPlan>) -> Option<&AggregateExec> {
+    plan.downcast_ref::<AggregateExec>().filter(|aggregate| aggregate.group_expr().has_grouping_set())
+}
+
+/// DataFusion's rule that has functions rely on the order of their rows: rows that were brought
+/// into an order of some keys, for one function, are not in that of another in each set.
+#[derive(Debug)]
+pub(super) struct UnorderedSets(pub(super) Arc<dyn PhysicalOptimizerRule + Send + Sync>);
+
+impl PhysicalOptimizerRule for UnorderedSets {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn schema_check(&self) -> bool {
+        self.0.schema_check()
+    }
+
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        self.0
+            .optimize(plan, config)?
+            .transform_up(|plan| {
+                let Some(sets) = with_sets(&plan) else { return Ok(Transformed::no(plan)) };
+                let unordered = |function: &Arc<AggregateFunctionExpr>| {
+                    let unordered = Arc::clone(function).with_beneficial_ordering(false)?;
+                    Ok(unordered.map_or_else(|| Arc::clone(function), Arc::new))
+                };
+                let functions = sets.aggr_expr().iter().map(unordered).collect::<Result<Vec<_>>>()?;
+                Ok(Transformed::yes(Arc::new(sets.with_new_aggr_exprs(functions)) as Arc<dyn ExecutionPlan>))
+            })
+            .data()
     }
 }
 

@@ -28,7 +28,8 @@ use super::{
     planning::Threads,
     scale, scoped, session, show, sized,
     statement::{self, ReadRequest, Statement, refuse},
-    unplanned, window_memory, windows,
+    unplanned::{self, FunctionKind},
+    window_memory, windows,
 };
 #[cfg(feature = "distributed")]
 use super::{account::Accounts, distributed};
@@ -309,7 +310,7 @@ impl StatementPlanning {
         compat::translate(&mut statement, &self.database, &exists)?;
         windows::write_out(&mut statement)?;
         let moments = past::take(&mut statement, &self.database)?;
-        unplanned::check(&statement, &|name| self.is_scalar(name))?;
+        unplanned::check(&statement, &|name| self.function_kind(name))?;
         if !moments.is_empty() {
             self.go_back(moments).await?;
         }
@@ -333,9 +334,14 @@ impl StatementPlanning {
         }
     }
 
-    /// Returns whether a function makes a value, or some rows, of each row.
-    fn is_scalar(&self, name: &str) -> bool {
-        self.state.scalar_functions().contains_key(name) || matches!(name, "unnest" | "unnest_outer")
+    fn function_kind(&self, name: &str) -> Option<FunctionKind> {
+        if self.state.scalar_functions().contains_key(name) || matches!(name, "unnest" | "unnest_outer") {
+            return Some(FunctionKind::Scalar);
+        }
+        if let Some(function) = self.state.aggregate_functions().get(name) {
+            return Some(functions::aggregate_kind(function));
+        }
+        self.state.window_functions().contains_key(name).then_some(FunctionKind::Window)
     }
 
     /// Has tables be found as they were at each of some moments as well.

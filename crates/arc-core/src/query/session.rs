@@ -23,10 +23,22 @@ use datafusion::{
 };
 
 use super::{
-    DataPlace, QueryTables, account::Account, asof, bounded_operators::BoundedOperators, catalog, error, functions,
-    grouping_sets::GroupingSets, hourly::StoredHours, integer_division::IntegerDivision, latest, local::LocalTables,
-    planning::AbortableRule, pool::BudgetedPool, runs::GroupRuns, scale, semantics, times,
-    undictionary_group_keys::UndictionaryGroupKeys, unique_names,
+    DataPlace, QueryTables,
+    account::Account,
+    asof,
+    bounded_operators::BoundedOperators,
+    catalog, error, functions,
+    grouping_sets::{GroupingSets, UnorderedSets},
+    hourly::StoredHours,
+    integer_division::IntegerDivision,
+    latest,
+    local::LocalTables,
+    planning::AbortableRule,
+    pool::BudgetedPool,
+    runs::GroupRuns,
+    scale, semantics, times,
+    undictionary_group_keys::UndictionaryGroupKeys,
+    unique_names,
 };
 use crate::{
     Error, Options, Result,
@@ -91,6 +103,8 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
 /// Returns DataFusion's rules that make a plan one that can be run, and ours after them.
 fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let mut rules = Analyzer::new().rules;
+    let sets = rules.iter().position(|rule| rule.name() == "resolve_grouping_function").map_or(0, |at| at + 1);
+    rules.insert(sets, Arc::new(semantics::SetKeys));
     rules.push(Arc::new(semantics::Semantics));
     rules
 }
@@ -108,6 +122,7 @@ pub(super) fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + 
 /// Returns a rule, with what it needs around it to answer as SQL says.
 fn mended(rule: Arc<dyn PhysicalOptimizerRule + Send + Sync>) -> Arc<dyn PhysicalOptimizerRule + Send + Sync> {
     match rule.name() {
+        "OptimizeAggregateOrder" => Arc::new(UnorderedSets(rule)),
         "aggregate_statistics" => Arc::new(semantics::UnfilteredStatistics(rule)),
         name if name.starts_with("FilterPushdown") => Arc::new(semantics::AggregateBounds(unique_names::fenced(rule))),
         _ => rule,

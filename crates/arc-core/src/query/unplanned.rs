@@ -8,28 +8,39 @@ use std::ops::ControlFlow;
 use datafusion::sql::{
     parser::Statement,
     sqlparser::ast::{
-        Array, Cte, Expr, ExprWithAliasAndOrderBy, Function, FunctionArg, FunctionArgumentList, FunctionArguments,
-        GroupByExpr, Join, JoinConstraint, JoinOperator, OrderBy, OrderByKind, OrderByOptions, PipeOperator, Query,
-        Select, SelectFlavor, SelectItem, SetExpr, SetOperator, SetQuantifier, TableAlias, TableAliasColumnDef,
-        TableFactor, TableFunctionArgs, Visitor, WildcardAdditionalOptions, WindowSpec, WindowType, With,
+        Array, Cte, DuplicateTreatment, Expr, ExprWithAliasAndOrderBy, Function, FunctionArg, FunctionArgumentClause,
+        FunctionArgumentList, FunctionArguments, GroupByExpr, Join, JoinConstraint, JoinOperator, OrderBy, OrderByKind,
+        OrderByOptions, PipeOperator, Query, Select, SelectFlavor, SelectItem, SetExpr, SetOperator, SetQuantifier,
+        TableAlias, TableAliasColumnDef, TableFactor, TableFunctionArgs, Visitor, WildcardAdditionalOptions,
+        WindowSpec, WindowType, With,
     },
 };
 
 use super::{statement::refuse, walk};
 use crate::{Error, Result};
 
-/// Refuses a statement with a part that would be passed over. `is_scalar` says whether a function is one that makes a value
-/// of each row.
+/// What a function does with what may stand in its parentheses and behind them.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum FunctionKind {
+    /// Makes a value, or some rows, of each row.
+    Scalar,
+    /// Makes a value of many rows.
+    Aggregate { takes_distinct: bool, takes_order: bool },
+    /// Makes a value of a row and others of its window.
+    Window,
+}
+
+/// Refuses a statement with a part that would be passed over. `kind` says what a function is, if it is known.
 ///
 /// # Errors
 ///
 /// [`Error::Sql`] that names the part.
-pub(super) fn check(statement: &Statement, is_scalar: &dyn Fn(&str) -> bool) -> Result<()> {
-    walk::read_inner(statement, &mut Unplanned { is_scalar })
+pub(super) fn check(statement: &Statement, kind: &dyn Fn(&str) -> Option<FunctionKind>) -> Result<()> {
+    walk::read_inner(statement, &mut Unplanned { kind })
 }
 
 struct Unplanned<'a> {
-    is_scalar: &'a dyn Fn(&str) -> bool,
+    kind: &'a dyn Fn(&str) -> Option<FunctionKind>,
 }
 
 impl Visitor for Unplanned<'_> {
@@ -307,22 +318,52 @@ impl Unplanned<'_> {
             Some(_) => name.value.clone(),
             None => name.value.to_ascii_lowercase(),
         });
-        if !called.is_some_and(|called| (self.is_scalar)(&called)) {
-            return Ok(());
-        }
-        let mut parts = vec![
-            (filter.is_some(), "FILTER"),
-            (null_treatment.is_some(), "IGNORE NULLS or RESPECT NULLS"),
-            (over.is_some(), "OVER"),
-            (!within_group.is_empty(), "WITHIN GROUP"),
-        ];
+        let Some(kind) = called.and_then(|called| (self.kind)(&called)) else { return Ok(()) };
+        let (mut is_distinct, mut is_all, mut is_ordered, mut has_clauses) = (false, false, false, false);
         if let FunctionArguments::List(FunctionArgumentList { duplicate_treatment, args: _, clauses }) = args {
-            parts.push((duplicate_treatment.is_some(), "DISTINCT or ALL"));
-            parts.push((!clauses.is_empty(), "ORDER BY or another clause behind its arguments"));
+            is_distinct = matches!(duplicate_treatment, Some(DuplicateTreatment::Distinct));
+            is_all = matches!(duplicate_treatment, Some(DuplicateTreatment::All));
+            is_ordered = clauses.iter().any(|clause| matches!(clause, FunctionArgumentClause::OrderBy(_)));
+            has_clauses = !clauses.is_empty();
         }
-        match parts.into_iter().find(|(is_there, _)| *is_there) {
-            Some((_, part)) => refuse(format!("{name} makes a value of each row: it takes no {part}")),
-            None => Ok(()),
+        match kind {
+            FunctionKind::Scalar => {
+                let parts = [
+                    (filter.is_some(), "FILTER"),
+                    (null_treatment.is_some(), "IGNORE NULLS or RESPECT NULLS"),
+                    (over.is_some(), "OVER"),
+                    (!within_group.is_empty(), "WITHIN GROUP"),
+                    (is_distinct || is_all, "DISTINCT or ALL"),
+                    (has_clauses, "ORDER BY or another clause behind its arguments"),
+                ];
+                without_any(&parts, |part| format!("{name} makes a value of each row: it takes no {part}"))
+            }
+            FunctionKind::Aggregate { takes_distinct, takes_order } => {
+                let parts = [
+                    (
+                        is_distinct && !takes_distinct,
+                        "DISTINCT: SELECT DISTINCT in a query that it reads leaves each row once",
+                    ),
+                    (is_ordered && !takes_order, "ORDER BY: its second argument is the order"),
+                ];
+                without_any(&parts, |part| format!("{name} takes no {part}"))
+            }
+            FunctionKind::Window => {
+                let parts = [
+                    (is_distinct, "DISTINCT"),
+                    (is_ordered, "ORDER BY in its parentheses: OVER (ORDER BY …) is the order of its rows"),
+                    (filter.is_some(), "FILTER: CASE leaves out values, and IGNORE NULLS passes over them"),
+                ];
+                without_any(&parts, |part| format!("{name} takes no {part}"))
+            }
         }
+    }
+}
+
+/// Refuses the first part that is there.
+fn without_any(parts: &[(bool, &str)], reason: impl Fn(&str) -> String) -> Result<()> {
+    match parts.iter().find(|(is_there, _)| *is_there) {
+        Some((_, part)) => refuse(reason(part)),
+        None => Ok(()),
     }
 }

@@ -32,9 +32,7 @@ impl Parquet {
         let level = ZstdLevel::try_new(1).unwrap_or_default();
         let properties = WriterProperties::builder().set_compression(Compression::ZSTD(level)).build();
         let writer = ArrowWriter::try_new(Vec::new(), SchemaRef::clone(&schema), Some(properties));
-        let writer = writer.map_err(|error| {
-            Failure::bad_request(format!("the answer has no form as Parquet, and others may have one: {error}"))
-        })?;
+        let writer = writer.map_err(no_form)?;
         Ok(Self { schema, writer })
     }
 }
@@ -61,7 +59,15 @@ impl Encode for Parquet {
 }
 
 fn failed(error: ParquetError) -> Failure {
-    unencodable(ArrowError::from(error))
+    match error {
+        // Known of some types only when rows come.
+        ParquetError::NYI(_) => no_form(error),
+        error => unencodable(ArrowError::from(error)),
+    }
+}
+
+fn no_form(error: ParquetError) -> Failure {
+    Failure::bad_request(format!("the answer has no form as Parquet, and others may have one: {error}"))
 }
 
 #[cfg(test)]

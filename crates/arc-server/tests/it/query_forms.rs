@@ -159,6 +159,76 @@ async fn what_fails_early_fails_alike_in_every_form() {
     }
 }
 
+#[tokio::test]
+async fn each_type_has_a_form_or_is_refused() {
+    let types = [
+        ("NULL", "Null"),
+        ("true", "Boolean"),
+        ("1", "Int8"),
+        ("1", "Int16"),
+        ("1", "Int32"),
+        ("-9223372036854775808", "Int64"),
+        ("1", "UInt8"),
+        ("1", "UInt16"),
+        ("1", "UInt32"),
+        ("18446744073709551615", "UInt64"),
+        ("1.5", "Float16"),
+        ("1.5", "Float32"),
+        ("'NaN'", "Float64"),
+        ("1.5", "Decimal32(5, 2)"),
+        ("1.5", "Decimal64(5, 2)"),
+        ("1.5", "Decimal128(38, 10)"),
+        ("1.5", "Decimal256(76, 10)"),
+        ("'x'", "Utf8"),
+        ("'x'", "LargeUtf8"),
+        ("'x'", "Utf8View"),
+        ("'x'", "Binary"),
+        ("'x'", "LargeBinary"),
+        ("'x'", "BinaryView"),
+        ("arrow_cast('xy', 'Binary')", "FixedSizeBinary(2)"),
+        ("'x'", "Dictionary(Int32, Utf8)"),
+        ("1", "Dictionary(Int8, Int64)"),
+        ("'2024-01-01'", "Date32"),
+        ("'2024-01-01'", "Date64"),
+        ("2147483647", "Date32"),
+        ("'12:00:00'", "Time32(Second)"),
+        ("'12:00:00'", "Time32(Millisecond)"),
+        ("'12:00:00'", "Time64(Microsecond)"),
+        ("'12:00:00'", "Time64(Nanosecond)"),
+        ("-9223372036854775808", "Timestamp(Second, None)"),
+        ("9223372036854775807", "Timestamp(Millisecond, None)"),
+        ("-9223372036854775808", "Timestamp(Microsecond, Some(\"UTC\"))"),
+        ("-9223372036854775808", "Timestamp(Nanosecond, Some(\"Europe/Berlin\"))"),
+        ("9223372036854775807", "Duration(Second)"),
+        ("-9223372036854775808", "Duration(Nanosecond)"),
+        ("'1 month'", "Interval(YearMonth)"),
+        ("'1 day'", "Interval(DayTime)"),
+        ("'1 month 1 day 1 ns'", "Interval(MonthDayNano)"),
+        ("[1, 2]", "List(Int64)"),
+        ("[1, 2]", "LargeList(Int64)"),
+        ("[1, 2]", "FixedSizeList(2, Int64)"),
+    ];
+    let server = Server::new();
+    for (value, data_type) in types {
+        let cast = |value: &str| format!("arrow_cast({value}, '{data_type}')");
+        let (one, null) = (cast(value), cast("NULL"));
+        let statements = [
+            format!("SELECT {one} AS x"),
+            format!("SELECT {null} AS x"),
+            format!("SELECT {one} AS x UNION ALL SELECT {null}"),
+            format!("SELECT [{one}] AS x"),
+            format!("SELECT [{null}, {one}] AS x"),
+            format!("SELECT struct({one} AS a, {null} AS b) AS x"),
+            format!("SELECT MAP(['k'], [{one}]) AS x"),
+        ];
+        for (format, sql) in FORMATS.iter().flat_map(|format| statements.iter().map(move |sql| (format, sql))) {
+            let reply = ask(&server, format, sql).await;
+            let said = String::from_utf8_lossy(&reply.body);
+            assert!(matches!(reply.status.as_u16(), 200 | 400), "{format} {sql}: {} {said}", reply.status);
+        }
+    }
+}
+
 /// Fails long after an answer has begun.
 const LATE: &str = "SELECT value, 1 / (value - 2999999) AS r FROM generate_series(1, 3000000)";
 

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     ColumnTypes, Engine, OnConflict,
+    engine::frame::FrameKind,
     model::{Column, ColumnKind, TableSchema},
     vfs::{CrashFs, cases},
 };
@@ -117,4 +118,51 @@ fn few_columns_of_many_rows_in_a_wide_table_are_replayed() {
         assert_eq!(request.send(&killed.engine), rows as u64);
     }
     killed.kill();
+}
+
+/// Returns a record of a table `m` with one field twice, or once.
+fn record(table: &str, field: &str, values: &[&[u8]]) -> Vec<u8> {
+    let text = |text: &str| [&[0xa0 | u8::try_from(text.len()).unwrap()], text.as_bytes()].concat();
+    let fields = values.iter().flat_map(|value| [text(field), value.to_vec()].concat());
+    let count = 0x80 | u8::try_from(values.len()).unwrap();
+    let parts = [vec![0x83], text("m"), text(table), text("tags"), vec![0x80], text("fields"), vec![count]];
+    parts.concat().into_iter().chain(fields).collect()
+}
+
+#[test]
+fn a_field_that_comes_twice_has_one_of_its_values_or_is_refused() {
+    let number = |mark: u8, value: u64| [&[mark][..], &value.to_be_bytes()].concat();
+    let (nan, half) = (number(0xcb, f64::NAN.to_bits()), number(0xcb, 0.5_f64.to_bits()));
+    let (one, least) = (number(0xd3, 1), number(0xd3, i64::MIN.cast_unsigned() + 1));
+    let (most, text, yes) = (number(0xcf, u64::MAX), vec![0xa1, b'x'], vec![0xc3]);
+    let values = [
+        (nan, None),
+        (half, Some("0.5")),
+        (one, Some("1i")),
+        (least, Some("-9223372036854775807i")),
+        (most, Some("18446744073709551615u")),
+        (text, Some("\"x\"")),
+        (yes, Some("true")),
+    ];
+    for widens in [false, true] {
+        let mut killed = Killed::new(widens);
+        let send = |kind, body: Vec<u8>| Request::new(kind, "", body).send(&killed.engine);
+        for home in values.iter().map(Some).chain([None]) {
+            for (first, second) in values.iter().flat_map(|first| values.iter().map(move |second| (first, second))) {
+                let name = |value: &(Vec<u8>, _)| values.iter().position(|other| other.0 == value.0).unwrap();
+                let field = format!("c{}{}", name(first), name(second));
+                let table = home.map_or("n".to_owned(), |home| format!("h{}", name(home)));
+                if let Some(home) = home {
+                    assert_eq!(send(FrameKind::MessagePack, record(&table, &field, &[&home.0])), 1);
+                }
+                send(FrameKind::MessagePack, record(&table, &field, &[&first.0, &second.0]));
+                let ((_, Some(first)), (_, Some(second))) = (first, second) else { continue };
+                if let Some((_, Some(home))) = home {
+                    send(FrameKind::LineProtocol, format!("l{table} {field}={home} 1").into_bytes());
+                }
+                send(FrameKind::LineProtocol, format!("l{table} {field}={first},{field}={second} 2").into_bytes());
+            }
+        }
+        killed.kill();
+    }
 }

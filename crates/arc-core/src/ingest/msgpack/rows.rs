@@ -105,6 +105,12 @@ impl<'a> RowScratch<'a> {
                     let table = table.map(|(_, table)| table);
                     return refuse(RowRules { measurement: table_name, table }.is_a_tag(name));
                 }
+                // The column becomes one of floats for what the row had of it before.
+                Some((index, _))
+                    if self.becomes_float(index) && is_integer(*value) && value.exact_float().is_none() =>
+                {
+                    return refuse(comes_twice(name, &DataType::Float64, &value.data_type()));
+                }
                 Some((index, column)) => match fit(*value, &column.data_type) {
                     Some(value) => self.known.push((index, value)),
                     // Written as text when it is stored.
@@ -153,6 +159,10 @@ impl<'a> RowScratch<'a> {
     /// Returns whether the row has a value of a column that the table has.
     fn has(&self, index: usize) -> bool {
         self.known.iter().any(|(known, _)| *known == index)
+    }
+
+    fn becomes_float(&self, index: usize) -> bool {
+        self.widened.iter().any(|(widened, data_type)| *widened == index && *data_type == DataType::Float64)
     }
 
     /// Finds the column of the field at `ordinal` in its row.
@@ -233,11 +243,15 @@ impl<'a> RowScratch<'a> {
     }
 }
 
-/// Returns the value as a column of `data_type` takes it, if it does.
 fn is_float(value: Scalar<'_>) -> bool {
     matches!(value, Scalar::Float(_))
 }
 
+fn is_integer(value: Scalar<'_>) -> bool {
+    matches!(value, Scalar::Integer(_) | Scalar::Unsigned(_))
+}
+
+/// Returns the value as a column of `data_type` takes it, if it does.
 fn fit<'a>(value: Scalar<'a>, data_type: &DataType) -> Option<Scalar<'a>> {
     match (value, data_type) {
         (Scalar::Float(_) | Scalar::Integer(_) | Scalar::Unsigned(_), DataType::Float64) => {

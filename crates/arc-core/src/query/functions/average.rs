@@ -20,7 +20,7 @@ use datafusion::{
     },
 };
 
-use super::sum::SlidingFloats;
+use super::{frame::Frame, sum::FloatSum};
 
 /// Rows of a run from which summing it apart pays.
 const ROWS_IN_RUN: usize = 8;
@@ -96,7 +96,7 @@ impl AggregateUDFImpl for Average {
 /// The average of the floats of a frame that moves.
 #[derive(Debug, Default)]
 struct SlidingAverage {
-    floats: SlidingFloats,
+    floats: Frame<FloatSum>,
 }
 
 impl Accumulator for SlidingAverage {
@@ -123,7 +123,7 @@ impl Accumulator for SlidingAverage {
     #[expect(clippy::cast_precision_loss, reason = "no frame has 2^53 rows")]
     fn evaluate(&mut self) -> Result<ScalarValue> {
         let count = self.floats.count();
-        Ok(ScalarValue::Float64((count > 0).then(|| self.floats.sum() / count as f64)))
+        Ok(ScalarValue::Float64((count > 0).then(|| self.floats.state().0 / count as f64)))
     }
 
     fn size(&self) -> usize {

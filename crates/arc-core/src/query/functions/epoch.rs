@@ -51,16 +51,20 @@ impl ScalarUDFImpl for Epoch {
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let [time] = arguments.args.as_slice() else { return exec_err!("{} takes one time", self.name) };
-        match time.cast_to(&DataType::Int64, None)? {
-            ColumnarValue::Scalar(ScalarValue::Int64(time_ns)) => {
-                Ok(ColumnarValue::Scalar(ScalarValue::Int64(time_ns.map(|time_ns| time_ns.div_euclid(self.unit_ns)))))
-            }
-            ColumnarValue::Array(times) if times.data_type() == &DataType::Int64 => {
-                let units: Int64Array =
-                    times.as_primitive::<Int64Type>().unary(|time_ns| time_ns.div_euclid(self.unit_ns));
-                Ok(ColumnarValue::Array(Arc::new(units)))
-            }
-            ColumnarValue::Scalar(_) | ColumnarValue::Array(_) => exec_err!("{} takes one time", self.name),
+        whole_units(time, self.unit_ns)
+    }
+}
+
+/// Returns how many units of so many ticks have passed at some times since 1970, rounded down.
+pub(super) fn whole_units(times: &ColumnarValue, ticks: i64) -> Result<ColumnarValue> {
+    match times.cast_to(&DataType::Int64, None)? {
+        ColumnarValue::Scalar(ScalarValue::Int64(time)) => {
+            Ok(ColumnarValue::Scalar(ScalarValue::Int64(time.map(|time| time.div_euclid(ticks)))))
         }
+        ColumnarValue::Array(times) if times.data_type() == &DataType::Int64 => {
+            let units: Int64Array = times.as_primitive::<Int64Type>().unary(|time| time.div_euclid(ticks));
+            Ok(ColumnarValue::Array(Arc::new(units)))
+        }
+        ColumnarValue::Scalar(_) | ColumnarValue::Array(_) => exec_err!("only of times units can be counted"),
     }
 }

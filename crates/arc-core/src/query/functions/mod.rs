@@ -10,7 +10,9 @@ mod date_diff;
 mod epoch;
 mod extremes;
 mod fill;
+mod frame;
 mod grouped;
+mod moments;
 mod named;
 mod same_float;
 mod shifted;
@@ -19,6 +21,7 @@ mod time_bucket;
 mod utc;
 mod value_at;
 mod width_bucket;
+mod xor;
 mod zoned;
 
 use std::sync::Arc;
@@ -28,7 +31,7 @@ use datafusion::logical_expr::{AggregateUDF, ScalarUDF, WindowUDF};
 use self::{
     average::Average, bounded::bounded, change::ChangeFunction, counts::CountFunction, date_diff::DateDiff,
     epoch::Epoch, extremes::Extreme, named::Named, sum::Sum, time_bucket::TimeBucket, value_at::ValueAt,
-    width_bucket::WidthBucket,
+    width_bucket::WidthBucket, xor::BitXor,
 };
 pub(super) use self::{
     average::sum as sum_as_floats,
@@ -40,6 +43,7 @@ pub(super) use self::{
     sum::{Summed, total_of_integers, total_of_unsigned},
     time_bucket::origin_ns as time_bucket_origin_ns,
 };
+use super::unplanned::FunctionKind;
 
 /// Returns DataFusion's functions and ours; none makes much more than `limit_bytes` of little at
 /// once.
@@ -73,14 +77,51 @@ pub(super) fn aggregates(theirs: Vec<Arc<AggregateUDF>>, limit_bytes: usize) -> 
     functions
 }
 
+/// Aggregates in which DISTINCT has equal values count once, or of which they count once anyway.
+const DISTINCT: [&str; 22] = [
+    "any_value",
+    "approx_distinct",
+    "array_agg",
+    "avg",
+    "bit_and",
+    "bit_or",
+    "bit_xor",
+    "bool_and",
+    "bool_or",
+    "count",
+    "first_value",
+    "histogram",
+    "last_value",
+    "max",
+    "median",
+    "min",
+    "mode",
+    "percentile_cont",
+    "string_agg",
+    "sum",
+    "var",
+    "var_pop",
+];
+
+/// Returns what an aggregate does with DISTINCT and `ORDER BY` in its parentheses: all others would
+/// pass over DISTINCT.
+pub(super) fn aggregate_kind(function: &AggregateUDF) -> FunctionKind {
+    let takes_distinct = DISTINCT.contains(&function.name());
+    FunctionKind::Aggregate { takes_distinct, takes_order: !function.inner().is::<ValueAt>() }
+}
+
 /// Returns what takes the place of one of DataFusion's functions.
 fn replaced(theirs: Arc<AggregateUDF>) -> Arc<AggregateUDF> {
     Arc::new(match theirs.name() {
         "avg" => Average::over(theirs),
+        "bit_xor" => BitXor::over(theirs),
         "sum" => Sum::over(theirs),
         "min" => Extreme::over(theirs, LeastOrGreatest::Least),
         "max" => Extreme::over(theirs, LeastOrGreatest::Greatest),
-        _ => return theirs,
+        _ => match moments::replaced(&theirs) {
+            Some(ours) => ours,
+            None => return theirs,
+        },
     })
 }
 

@@ -13,7 +13,7 @@ use datafusion::{
     },
 };
 
-use arrow::datatypes::DataType;
+use arrow::{array::Array, datatypes::DataType};
 
 use super::zoned::ZonedClock;
 
@@ -50,8 +50,29 @@ impl TimeBucket {
             *time = clock.shown(time)?;
         }
         let rows = arguments.number_rows;
+        let width_s = arguments.args.first().map_or(0, width_s);
+        let began = self.binned(arguments)?;
+        instants.map_or_else(
+            || exec_err!("{} takes times", self.name),
+            |instants| clock.began(&instants, &began, rows, width_s),
+        )
+    }
+
+    /// Returns beginnings of buckets; of a time whose bucket begins before all times DataFusion makes
+    /// null.
+    fn binned(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let nulls = |value: &ColumnarValue| match value {
+            ColumnarValue::Array(array) => array.null_count(),
+            ColumnarValue::Scalar(scalar) => usize::from(scalar.is_null()),
+        };
+        let is_null = |value: &ColumnarValue| matches!(value, ColumnarValue::Scalar(scalar) if scalar.is_null());
+        let some_are_null = arguments.args.iter().any(is_null);
+        let unknown: usize = arguments.args.iter().map(nulls).sum();
         let began = self.date_bin.invoke_with_args(arguments)?;
-        instants.map_or_else(|| exec_err!("{} takes times", self.name), |instants| clock.began(&instants, &began, rows))
+        match !some_are_null && nulls(&began) > unknown {
+            true => exec_err!("{}: the bucket of a time begins before all times that can be held", self.name),
+            false => Ok(began),
+        }
     }
 }
 
@@ -85,7 +106,7 @@ impl ScalarUDFImpl for TimeBucket {
         }
         match clock {
             Some(clock) => self.by_clock(&clock, arguments),
-            None => self.date_bin.invoke_with_args(arguments),
+            None => self.binned(arguments),
         }
     }
 
@@ -95,6 +116,15 @@ impl ScalarUDFImpl for TimeBucket {
 
     fn documentation(&self) -> Option<&Documentation> {
         self.date_bin.documentation().filter(|_| !self.from_monday)
+    }
+}
+
+/// Returns how long a bucket is; one of months is longer than whatever a clock is turned by.
+fn width_s(interval: &ColumnarValue) -> i64 {
+    let ColumnarValue::Scalar(ScalarValue::IntervalMonthDayNano(Some(interval))) = interval else { return 0 };
+    match interval.months {
+        0 => i64::from(interval.days) * 86_400 + interval.nanoseconds / 1_000_000_000,
+        _ => i64::MAX,
     }
 }
 

@@ -1,20 +1,24 @@
 //! Functions that take times apart, without the detour over a time zone that has no offset.
 //!
 //! DataFusion asks the zone's rules for each row, also for those of UTC: `date_trunc` over our
-//! times took twenty times as long as over times without a zone. Never changes what a function
-//! returns.
+//! times took twenty times as long as over times without a zone.
+//!
+//! And times are rounded down, also before 1970, where DataFusion rounds some of them toward it. Where
+//! a day or more begins before all times, it is an error, and where a clock is turned back over
+//! midnight, it is one day.
 
 use std::sync::Arc;
 
 use arrow::{
     array::{ArrayRef, AsArray},
+    compute::{cast, min},
     datatypes::{
-        DataType, Field, FieldRef, TimeUnit, TimestampMicrosecondType, TimestampMillisecondType,
+        DataType, Field, FieldRef, Int64Type, TimeUnit, TimestampMicrosecondType, TimestampMillisecondType,
         TimestampNanosecondType, TimestampSecondType,
     },
 };
 use datafusion::{
-    common::{Result, ScalarValue},
+    common::{Result, ScalarValue, exec_err},
     logical_expr::{
         ColumnarValue, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
         preimage::PreimageResult,
@@ -23,7 +27,12 @@ use datafusion::{
     },
 };
 
-const FUNCTIONS: [&str; 2] = ["date_trunc", "date_part"];
+use super::{
+    epoch::whole_units,
+    zoned::{ZonedClock, per_second},
+};
+
+const FUNCTIONS: [&str; 3] = ["date_trunc", "date_part", "to_unixtime"];
 
 /// Returns `functions`, of which some leave out the zone where it is UTC.
 pub(super) fn without_zone(functions: Vec<Arc<ScalarUDF>>) -> Vec<Arc<ScalarUDF>> {
@@ -61,6 +70,48 @@ impl ScalarUDFImpl for Utc {
     }
 
     fn invoke_with_args(&self, mut arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        match (self.inner.name(), arguments.args.as_mut_slice()) {
+            ("to_unixtime", [time]) => {
+                if let DataType::Timestamp(unit, _) = time.data_type() {
+                    return whole_units(time, per_second(unit));
+                }
+            }
+            ("date_trunc", [unit, time]) => {
+                if let Some(unit) = TruncationUnit::of(unit) {
+                    let times = time.clone();
+                    if let Some(clock) = ZonedClock::of(&times.data_type())?.filter(|_| unit.is_of_clock()) {
+                        let rows = arguments.number_rows;
+                        *time = clock.shown(&times)?;
+                        let plain = time.data_type();
+                        for field in arguments.arg_fields.iter_mut().skip(1).chain([&mut arguments.return_field]) {
+                            *field = Arc::new(Field::clone(field).with_data_type(plain.clone()));
+                        }
+                        let began = self.truncated(arguments, &unit)?;
+                        return clock.began(&times, &began, rows, i64::MAX);
+                    }
+                    return self.truncated(arguments, &unit);
+                }
+            }
+            _ => {}
+        }
+        self.without_zone(arguments)
+    }
+
+    fn output_ordering(&self, input: &[ExprProperties]) -> Result<SortProperties> {
+        self.inner.output_ordering(input)
+    }
+
+    fn preimage(&self, arguments: &[Expr], literal: &Expr, context: &SimplifyContext) -> Result<PreimageResult> {
+        self.inner.preimage(arguments, literal, context)
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        self.inner.documentation()
+    }
+}
+
+impl Utc {
+    fn without_zone(&self, mut arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let is_utc = arguments.args.iter().any(|argument| in_utc(&argument.data_type()).is_some());
         if !is_utc {
             return self.inner.invoke_with_args(arguments);
@@ -76,16 +127,62 @@ impl ScalarUDFImpl for Utc {
         })
     }
 
-    fn output_ordering(&self, input: &[ExprProperties]) -> Result<SortProperties> {
-        self.inner.output_ordering(input)
+    /// Truncates times. A single one is truncated as one of many: otherwise DataFusion divides, and
+    /// comes out after a time before 1970.
+    fn truncated(&self, mut arguments: ScalarFunctionArgs, unit: &TruncationUnit) -> Result<ColumnarValue> {
+        let Some(time) = arguments.args.get_mut(1) else { return exec_err!("date_trunc takes a unit and a time") };
+        let data_type = time.data_type();
+        if !matches!(data_type, DataType::Timestamp(..)) {
+            return self.without_zone(arguments);
+        }
+        let is_single = matches!(time, ColumnarValue::Scalar(_));
+        let times = time.to_array(1)?;
+        unit.check(&times, &data_type)?;
+        if !is_single {
+            return self.without_zone(arguments);
+        }
+        *time = ColumnarValue::Array(times);
+        match self.without_zone(arguments)? {
+            ColumnarValue::Array(array) => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?)),
+            single @ ColumnarValue::Scalar(_) => Ok(single),
+        }
+    }
+}
+
+/// What `date_trunc` truncates to.
+struct TruncationUnit(String);
+
+impl TruncationUnit {
+    fn of(unit: &ColumnarValue) -> Option<Self> {
+        let ColumnarValue::Scalar(unit) = unit else { return None };
+        Some(Self(unit.try_as_str().flatten()?.to_ascii_lowercase()))
     }
 
-    fn preimage(&self, arguments: &[Expr], literal: &Expr, context: &SimplifyContext) -> Result<PreimageResult> {
-        self.inner.preimage(arguments, literal, context)
+    /// Returns whether it is longer than whatever a clock is turned by.
+    fn is_of_clock(&self) -> bool {
+        matches!(&*self.0, "day" | "week" | "month" | "quarter" | "year")
     }
 
-    fn documentation(&self) -> Option<&Documentation> {
-        self.inner.documentation()
+    /// Refuses times whose unit begins before all times. DataFusion does so of weeks and longer.
+    fn check(&self, times: &ArrayRef, data_type: &DataType) -> Result<()> {
+        let length_ns = match &*self.0 {
+            "microsecond" => 1_000,
+            "millisecond" => 1_000_000,
+            "second" => 1_000_000_000,
+            "minute" => 60_000_000_000,
+            "hour" => 3_600_000_000_000,
+            "day" => 86_400_000_000_000,
+            _ => return Ok(()),
+        };
+        let DataType::Timestamp(unit, _) = data_type else { return Ok(()) };
+        let ticks = (length_ns / (1_000_000_000 / per_second(*unit))).max(1);
+        let times = cast(times, &DataType::Int64)?;
+        match min(times.as_primitive::<Int64Type>()) {
+            Some(first) if first.checked_sub(first.rem_euclid(ticks)).is_none() => {
+                exec_err!("date_trunc: the {} of a time begins before all times that can be held", self.0)
+            }
+            _ => Ok(()),
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! Buckets by the clock of a zone: where the time has one other than UTC, a day is a day there.
 //!
 //! Times become those of the clock, are put into buckets, and the beginnings become times again.
-//! Where the clock is turned back, the hour that comes twice is two hours, as in `date_trunc`; a
+//! Where the clock is turned back, the hour that comes twice is two hours; a bucket that is longer
+//! than what comes twice goes on over it, from where the clock showed its beginning first. A
 //! beginning that the clock leaves out is the time at which it was turned.
 
 use std::sync::Arc;
@@ -16,6 +17,8 @@ use datafusion::{
     common::{DataFusionError, Result, ScalarValue, exec_err},
     logical_expr::ColumnarValue,
 };
+
+const DAY_S: i64 = 86_400;
 
 /// The zone and unit of some times.
 pub(super) struct ZonedClock {
@@ -50,54 +53,74 @@ impl ZonedClock {
         retyped(shown, &DataType::Timestamp(unit, None))
     }
 
-    /// Returns the times at which the buckets of `times` begin, of which `shown` is what the clock
-    /// shows.
-    pub(super) fn began(&self, times: &ColumnarValue, shown: &ColumnarValue, rows: usize) -> Result<ColumnarValue> {
+    /// Returns the times at which the buckets of `times` begin, which are so many seconds long, and
+    /// of which `shown` is what the clock shows.
+    pub(super) fn began(
+        &self,
+        times: &ColumnarValue,
+        shown: &ColumnarValue,
+        rows: usize,
+        width_s: i64,
+    ) -> Result<ColumnarValue> {
         let (times, shown) = match (times, shown) {
             (ColumnarValue::Scalar(time), ColumnarValue::Scalar(shown)) => {
-                let began = self.beginnings(&time.to_array()?, &shown.to_array()?)?;
+                let began = self.beginnings(&time.to_array()?, &shown.to_array()?, width_s)?;
                 return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&began, 0)?));
             }
             (times, shown) => (times.to_array(rows)?, shown.to_array(rows)?),
         };
-        Ok(ColumnarValue::Array(self.beginnings(&times, &shown)?))
+        Ok(ColumnarValue::Array(self.beginnings(&times, &shown, width_s)?))
     }
 
-    fn beginnings(&self, times: &ArrayRef, shown: &ArrayRef) -> Result<ArrayRef> {
+    fn beginnings(&self, times: &ArrayRef, shown: &ArrayRef, width_s: i64) -> Result<ArrayRef> {
         let (times, shown) = (cast(times, &DataType::Int64)?, cast(shown, &DataType::Int64)?);
         let pairs = times.as_primitive::<Int64Type>().iter().zip(shown.as_primitive::<Int64Type>());
-        let began =
-            pairs.map(|(time, shown)| time.zip(shown).map(|(time, shown)| self.beginning(time, shown)).transpose());
+        let whole = per_second(self.unit);
+        // Of rows in order of time many have one bucket.
+        let mut last: Option<((i64, i64), i64)> = None;
+        let began = pairs.map(|(time, shown)| {
+            let Some((time, shown)) = time.zip(shown) else { return Ok(None) };
+            let asked = (shown, self.offset(time.div_euclid(whole))?);
+            let began = match last {
+                Some((before, began)) if before == asked => began,
+                _ => self.beginning(asked, width_s)?,
+            };
+            last = Some((asked, began));
+            Ok(Some(began))
+        });
         let began: ArrayRef = Arc::new(began.collect::<Result<Int64Array>>()?);
         Ok(cast(&began, &DataType::Timestamp(self.unit, Some(Arc::clone(&self.name))))?)
     }
 
-    /// Returns when the clock showed the beginning of the bucket of a time.
-    fn beginning(&self, time: i64, shown: i64) -> Result<i64> {
+    /// Returns when the clock showed the beginning of a bucket, of a time at which it was `now` ahead
+    /// of UTC.
+    fn beginning(&self, (shown, now): (i64, i64), width_s: i64) -> Result<i64> {
         let whole = per_second(self.unit);
         let (second, rest) = (shown.div_euclid(whole), shown.rem_euclid(whole));
-        let now = self.offset(time.div_euclid(whole))?;
-        let second = match self.offset(second - now)? {
-            same if same == now => second - now,
-            _ => match self.zone.offset_from_local_datetime(&naive(second)?) {
-                MappedLocalTime::Single(offset) => second - seconds(&offset),
-                MappedLocalTime::Ambiguous(a, b) => second - seconds(&a).max(seconds(&b)),
-                MappedLocalTime::None => return self.turned(second, now).map(|second| second * whole),
-            },
+        let second = match self.zone.offset_from_local_datetime(&naive(second)?) {
+            MappedLocalTime::Single(offset) => second - seconds(&offset),
+            MappedLocalTime::Ambiguous(one, other) => {
+                let (one, other) = (seconds(&one), seconds(&other));
+                let is_own = width_s <= (one - other).abs() && (now == one || now == other);
+                second - if is_own { now } else { one.max(other) }
+            }
+            MappedLocalTime::None => return self.turned(second).map(|second| second * whole),
         };
         second.checked_mul(whole).and_then(|began| began.checked_add(rest)).ok_or_else(out_of_range)
     }
 
-    /// Returns the second at which the clock was turned forward to `now`, and left out what it
-    /// would have shown.
-    fn turned(&self, shown: i64, now: i64) -> Result<i64> {
-        let (mut before, mut after) = (shown - now, shown - self.offset(shown - now)?);
+    /// Returns the second at which the clock was turned forward, and left out what it would have
+    /// shown.
+    fn turned(&self, shown: i64) -> Result<i64> {
+        // No clock is further from UTC.
+        let (mut before, mut after) = (shown - DAY_S, shown + DAY_S);
+        let until = self.offset(before)?;
         while after - before > 1 {
             let middle = before.midpoint(after);
-            if self.offset(middle)? == now {
-                after = middle;
-            } else {
+            if self.offset(middle)? == until {
                 before = middle;
+            } else {
+                after = middle;
             }
         }
         Ok(after)
@@ -117,7 +140,7 @@ fn naive(second: i64) -> Result<NaiveDateTime> {
     DateTime::from_timestamp(second, 0).map(|time| time.naive_utc()).ok_or_else(out_of_range)
 }
 
-const fn per_second(unit: TimeUnit) -> i64 {
+pub(super) const fn per_second(unit: TimeUnit) -> i64 {
     match unit {
         TimeUnit::Second => 1,
         TimeUnit::Millisecond => 1_000,

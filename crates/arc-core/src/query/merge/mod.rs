@@ -8,6 +8,7 @@
 
 mod buffered;
 mod exec;
+mod filter;
 mod fold;
 mod plan;
 #[cfg(test)]

@@ -12,15 +12,21 @@ use datafusion::{
         table_schema::TableSchema as ScanSchema,
     },
     logical_expr::Expr,
-    physical_expr::{PhysicalExpr, expressions::Column, utils::reassign_expr_columns},
-    physical_plan::{ExecutionPlan, filter::FilterExec, projection::ProjectionExec, union::UnionExec},
+    physical_expr::{LexOrdering, PhysicalExpr, expressions::Column, utils::reassign_expr_columns},
+    physical_plan::{ExecutionPlan, projection::ProjectionExec, union::UnionExec},
 };
 use parquet::arrow::RowNumber;
 
 use super::{
-    super::{deletes, files, part::Part, session, statistics, texts},
+    super::{
+        deletes::{self, FilesWithDeletes},
+        files,
+        part::Part,
+        session, statistics, texts,
+    },
     buffered::RankedBuffers,
-    exec::{MergeExec, sort_expressions},
+    exec::{HIDDEN_COLUMNS, MergeExec, sort_expressions},
+    filter::OrderedFilter,
 };
 use crate::{
     model::{DataFile, TIME_COLUMN, TableSchema},
@@ -79,17 +85,13 @@ pub(in crate::query) fn scan(
         // A delete of a table with primary keys looks at nothing else, so its columns are read in
         // any case.
         for group in deletes::groups(files, |(_, file)| file, &view.tombstones) {
-            let scanned = needed.scan_files(state, &group.files, is_sorted)?;
-            inputs.push(deletes::live(state, scanned, &group.deletes)?);
+            inputs.push(needed.scan_files(state, &group, is_sorted, on_primary_key.as_ref())?);
         }
     }
     if !buffered.is_empty() {
         inputs.push(needed.scan_buffers(&buffered, on_primary_key.as_slice())?);
     }
-    let mut input = UnionExec::try_new(inputs)?;
-    if let Some(filter) = on_primary_key {
-        input = Arc::new(FilterExec::try_new(filter, input)?);
-    }
+    let input = UnionExec::try_new(inputs)?;
     needed.project(Arc::new(MergeExec::try_new(input, needed.keys.clone())?), projection)
 }
 
@@ -132,12 +134,14 @@ impl Needed {
         expected.eq(file.sorted_by.iter().map(String::as_str))
     }
 
-    /// Returns a scan with one partition for each file.
+    /// Returns a scan with one partition for each file, of the rows that deletes have left and that
+    /// meet a condition.
     fn scan_files(
         &self,
         state: &dyn Session,
-        ranked: &[(u64, &Arc<DataFile>)],
+        FilesWithDeletes { files: ranked, deletes }: &FilesWithDeletes<'_, (u64, &Arc<DataFile>)>,
         sorted: bool,
+        condition: Option<&Arc<dyn PhysicalExpr>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let schema = ScanSchema::builder(Arc::clone(&self.table))
             .with_table_partition_cols(vec![rank_field()])
@@ -149,7 +153,11 @@ impl Needed {
         let primary_key = self.keys.iter().filter_map(|key| self.columns.get(*key).copied());
         let ordering = if sorted { sort_expressions(&scanned, primary_key.chain([rank, row])) } else { None };
         let projection = self.columns.iter().copied().chain([rank, row]).collect();
-        let source = files::source(state.config_options(), state.runtime_env(), schema)?;
+        let mut source = files::source(state.config_options(), state.runtime_env(), schema)?;
+        if let Some(condition) = condition {
+            // Whole files, row groups and pages are passed over by it.
+            source = source.with_predicate(reassign_expr_columns(Arc::clone(condition), &scanned)?);
+        }
         let config = FileScanConfigBuilder::new(session::data_url()?, Arc::new(source))
             .with_file_groups(groups)
             .with_statistics(Statistics::new_unknown(&scanned))
@@ -157,7 +165,21 @@ impl Needed {
             .with_projection_indices(Some(projection))?
             .with_expr_adapter(texts::adapter(&self.table, ranked.iter().map(|(_, file)| &***file)))
             .build();
-        Ok(DataSourceExec::from_data_source(config))
+        let scan: Arc<dyn ExecutionPlan> = DataSourceExec::from_data_source(config);
+        let left = deletes::left(deletes, &self.schema)?.into_iter().map(|left| self.condition(state, left));
+        let conditions =
+            left.chain(condition.map(|condition| Ok(Arc::clone(condition)))).collect::<Result<Arc<[_]>>>()?;
+        if conditions.is_empty() {
+            return Ok(scan);
+        }
+        let order = sorted.then(|| self.order()).flatten();
+        Ok(Arc::new(OrderedFilter::try_new(scan, conditions, order)?))
+    }
+
+    /// Returns the order that a merge asks for, of rows with `schema`.
+    fn order(&self) -> Option<LexOrdering> {
+        let visible = self.columns.len();
+        sort_expressions(&self.schema, self.keys.iter().copied().chain(visible..visible + HIDDEN_COLUMNS))
     }
 
     fn group(&self, rank: u64, file: &DataFile) -> Result<FileGroup> {

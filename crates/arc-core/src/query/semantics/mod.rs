@@ -7,11 +7,13 @@
 //! conditions. Never changes what a column is called.
 
 mod aggregate_bounds;
+mod distinct_texts;
 mod floats;
 mod integers;
 mod lists;
 mod nan_groups;
 mod null_subqueries;
+mod set_keys;
 mod subqueries;
 
 use arrow::datatypes::DataType;
@@ -30,6 +32,7 @@ pub(super) use self::{
     lists::ExactLists,
     nan_groups::NanGroups,
     null_subqueries::NullSubqueries,
+    set_keys::SetKeys,
 };
 
 /// See the module.
@@ -77,7 +80,12 @@ fn rewritten(plan: LogicalPlan, phase: Phase) -> Result<Transformed<LogicalPlan>
     let plan = plan.map_expressions(|expr| {
         let name = names.save(&expr);
         let checked = integers::checked_within(expr, &schema, phase)?;
-        let same = |expr: Expr| expr.transform_up(|expr| floats::with_equal_zeros(expr, &schema));
+        let same = |expr: Expr| {
+            expr.transform_up(|expr| {
+                distinct_texts::sorted_by_themselves(expr, &schema)?
+                    .transform_data(|expr| floats::with_equal_zeros(expr, &schema))
+            })
+        };
         Ok(checked.transform_data(same)?.update_data(|expr| name.restore(expr)))
     })?;
     let plan = match phase {

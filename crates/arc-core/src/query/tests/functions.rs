@@ -303,7 +303,7 @@ async fn buckets_of_a_zone_are_those_of_its_clock() {
     for (expression, expected) in cases {
         assert_eq!(store.rows(&format!("SELECT {expression}")).await, [expected], "{expression}");
     }
-    // `date_trunc` is DataFusion's, and knows zones.
+    // Of hours `date_trunc` is DataFusion's, and knows zones.
     for zone in ["Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe", "America/Havana", "UTC"] {
         for unit in ["day", "week", "month", "year", "hour"] {
             let t = "to_timestamp(1700000000 + value * 1777) AT TIME ZONE 'zone'".replace("zone'", &format!("{zone}'"));
@@ -312,6 +312,73 @@ async fn buckets_of_a_zone_are_those_of_its_clock() {
                  WHERE time_bucket('1 {unit}', t) <> date_trunc('{unit}', t) OR time_bucket('1 {unit}', t) > t"
             );
             assert_eq!(store.rows(&sql).await, Vec::<String>::new(), "{unit} in {zone}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_day_of_a_zone_is_one_bucket_whenever_its_clock_is_turned() {
+    let store = Store::new();
+    let zones =
+        ["Atlantic/Azores", "America/Havana", "America/Asuncion", "Asia/Beirut", "Europe/Berlin", "Pacific/Apia"];
+    // Half hours around each change of the clock since 1970, which fall into March to May and
+    // September to December.
+    for zone in zones {
+        let sql = format!(
+            "SELECT CAST(to_local_time(t) AS DATE) AS day, count(DISTINCT time_bucket('1 day', t)), count(DISTINCT date_trunc('day', t)),
+                    count(DISTINCT date_trunc('month', t)), count(DISTINCT time_bucket('1 week', t)), min(t - date_trunc('day', t))
+             FROM (SELECT to_timestamp(1262304000 + value * 1800) AT TIME ZONE '{zone}' AS t FROM generate_series(0, 70000)) AS times
+             GROUP BY day
+             HAVING count(DISTINCT time_bucket('1 day', t)) <> 1 OR count(DISTINCT date_trunc('day', t)) <> 1
+                 OR count(DISTINCT date_trunc('month', t)) <> 1 OR count(DISTINCT time_bucket('1 week', t)) <> 1
+                 OR min(t - date_trunc('day', t)) < INTERVAL '0 seconds'"
+        );
+        assert_eq!(store.rows(&sql).await, Vec::<String>::new(), "{zone}");
+    }
+    let azores = |time: &str| format!("(CAST('{time}' AS TIMESTAMPTZ) AT TIME ZONE 'Atlantic/Azores')");
+    for (bucket, time, began) in [
+        ("time_bucket('1 day',", "2025-10-26T12:00:00Z", "2025-10-26T00:00:00Z"),
+        ("date_bin('3 days',", "2025-10-26T12:00:00Z", "2025-10-24T00:00:00Z"),
+        ("date_trunc('day',", "2025-10-26T00:30:00Z", "2025-10-26T00:00:00Z"),
+        ("date_trunc('DAY',", "2025-10-26T01:30:00Z", "2025-10-26T00:00:00Z"),
+        ("time_bucket('6 hours',", "2025-10-26T05:00:00Z", "2025-10-26T00:00:00Z"),
+        ("time_bucket('1 hour',", "2025-10-26T01:30:00Z", "2025-10-26T01:00:00Z"),
+        ("date_trunc('hour',", "2025-10-26T01:30:00Z", "2025-10-26T01:00:00Z"),
+    ] {
+        let sql = format!("SELECT {bucket} {}) AT TIME ZONE 'UTC'", azores(time));
+        assert_eq!(store.rows(&sql).await, [began], "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn times_are_rounded_down_before_1970_too_or_not_at_all() {
+    const UNITS: [&str; 9] = ["microsecond", "millisecond", "second", "minute", "hour", "day", "week", "month", "year"];
+    let store = Store::new();
+    let (early, late) = ("1969-12-31T23:59:59.999999999", "1969-12-31T23:59:58.5");
+    for zone in ["", " AT TIME ZONE 'UTC'", " AT TIME ZONE 'Asia/Kolkata'"] {
+        for (unit, time) in UNITS.iter().flat_map(|unit| [(unit, early), (unit, late)]) {
+            let one = format!("(TIMESTAMP '{time}'{zone})");
+            let sql = format!(
+                "SELECT date_trunc('{unit}', {one}) > {one}, date_trunc('{unit}', {one}) = date_trunc('{unit}', t),
+                        to_unixtime({one}) <= date_part('epoch', {one}), to_unixtime({one}) = to_unixtime(t)
+                 FROM (SELECT {one} AS t FROM generate_series(1, 1) WHERE random() < 2) AS many"
+            );
+            assert_eq!(store.rows(&sql).await, ["false|true|true|true"], "{sql}");
+        }
+    }
+    assert_eq!(store.rows(&format!("SELECT to_unixtime(TIMESTAMP '{late}')")).await, ["-2"]);
+    // Of the first time of all, what begins before it cannot be said.
+    let first = "arrow_cast(-9223372036854775808, 'Timestamp(Nanosecond, None)')";
+    let many = format!("(SELECT {first} AS t FROM generate_series(1, 2) WHERE random() < 2) AS many");
+    for unit in UNITS {
+        for call in [
+            format!("SELECT date_trunc('{unit}', {first})"),
+            format!("SELECT date_trunc('{unit}', t) FROM {many}"),
+            format!("SELECT time_bucket('1 {unit}', {first})"),
+            format!("SELECT date_bin('1 {unit}', t) FROM {many}"),
+        ] {
+            let error = store.error(&call).await.to_string();
+            assert!(["range", "held", "overflow"].iter().any(|part| error.contains(part)), "{call}: {error}");
         }
     }
 }

@@ -5,6 +5,7 @@ use super::fake::{
     Home::{self, Buffer, File, LateBuffer, LateFile},
     Row, Store, TableBuilder,
 };
+use crate::Options;
 
 fn point(time: i64, cells: &[(&'static str, super::fake::Cell)]) -> Row {
     (time, cells.to_vec())
@@ -133,7 +134,73 @@ async fn sorted_files_are_merged_without_a_sort_and_only_primary_key_filters_go_
     let (above, below) = plan.split_once("MergeExec").unwrap();
     assert!(above.contains("x@1 > 1") && !below.contains("> 1"), "{plan}");
     assert!(below.contains("projection=[time, host, x, \u{1}rank, \u{1}row]"), "{plan}");
-    assert!(below.contains("FilterExec: host@1 = a") && below.contains("predicate=host@1 = a"), "{plan}");
+    assert!(below.contains("OrderedFilterExec: host@1 = a") && below.contains("predicate=host@1 = a"), "{plan}");
+}
+
+#[tokio::test]
+async fn conditions_on_tags_and_time_leave_the_same_rows_in_each_state() {
+    let flow = |time, cells: &[(&'static str, super::fake::Cell)]| point(time, cells);
+    let early = vec![
+        flow(10, &[("src", Tag("x")), ("dst", Tag("x")), ("v", Integer(1))]),
+        flow(20, &[("src", Tag("x")), ("dst", Tag("y")), ("v", Integer(2))]),
+        flow(1_000_000_000, &[("src", Tag("y")), ("dst", Tag("y")), ("v", Integer(3))]),
+        flow(40, &[("src", Tag("y")), ("v", Integer(5))]),
+    ];
+    let late = vec![
+        flow(10, &[("src", Tag("x")), ("dst", Tag("x")), ("v", Integer(4))]),
+        flow(5, &[("dst", Tag("y")), ("v", Integer(6))]),
+    ];
+    let merged = [&late[..], &early[1..]].concat();
+    let conditions = [
+        "src = dst",
+        "NOT (src <> dst)",
+        "src IN (dst)",
+        "src || '' = dst",
+        "concat(src, '') = dst",
+        "coalesce(src, 'y') = dst",
+        "lower(src) = dst",
+        "nullif(src, 'z') = dst",
+        "date_trunc('second', time) = time",
+        "src = dst OR v > 3",
+        "src IS NOT DISTINCT FROM dst",
+        "src = dst AND dst = 'x'",
+        "src = 'x' AND time = '1970-01-01T00:00:00.00000001Z'",
+        "src = dst AND date_trunc('second', time) = time",
+    ];
+    let forms = [
+        "SELECT src, dst, time, v FROM m WHERE {} ORDER BY src, dst, time",
+        "SELECT DISTINCT src, dst FROM m WHERE {} ORDER BY 1, 2",
+        "SELECT src, last_value(v ORDER BY time) FROM m WHERE {} GROUP BY src ORDER BY src",
+        "SELECT v FROM m WHERE {} ORDER BY time DESC LIMIT 1",
+        "SELECT v, row_number() OVER (PARTITION BY src ORDER BY dst, time) FROM m WHERE {} ORDER BY 1",
+        "SELECT a.v FROM m a JOIN m b ON a.src = b.dst AND a.time = b.time WHERE a.src = a.dst ORDER BY a.v",
+    ];
+    let one = Store::new();
+    one.put("db", TableBuilder::new("m").part(File, merged));
+    for (first, second) in [(File, LateFile), (File, LateBuffer), (Buffer, LateBuffer), (Buffer, LateFile)] {
+        let parts = Store::new();
+        parts.put("db", TableBuilder::new("m").part(first, early.clone()).part(second, late.clone()));
+        for sql in forms.iter().flat_map(|form| conditions.map(|condition| form.replace("{}", condition))) {
+            assert_eq!(parts.rows(&sql).await, one.rows(&sql).await, "{sql} with {first:?} under {second:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_merge_of_many_files_takes_memory_for_their_rows_and_not_for_each_file() {
+    const DAY_NS: i64 = 86_400_000_000_000;
+    const DAYS: i64 = 150;
+    let hosts = |day| ["a", "b"].map(|host| point(day * DAY_NS, &[("host", Tag(host)), ("x", Integer(1))])).to_vec();
+    let store = Store::with_options(&Options { query_memory_bytes: 32 << 20, ..Options::default() });
+    let files = |home| (0..DAYS).map(move |day| (home, hosts(day)));
+    let table =
+        files(File).chain(files(LateFile)).fold(TableBuilder::new("m"), |table, (home, rows)| table.part(home, rows));
+    store.put("db", table);
+    for (condition, expected) in
+        [("host = 'a'", DAYS), ("host <> 'b'", DAYS), ("upper(host) LIKE 'A%'", DAYS), ("true", 2 * DAYS)]
+    {
+        assert_eq!(store.rows(&format!("SELECT sum(x) FROM m WHERE {condition}")).await, [expected.to_string()]);
+    }
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@ mod counts;
 mod differential;
 mod doors;
 mod fake;
+mod forms;
 mod functions;
 mod grammar;
 mod host;

@@ -27,7 +27,7 @@ use datafusion::{
     scalar::ScalarValue,
 };
 
-pub(super) use self::one::SlidingFloats;
+pub(super) use self::one::FloatSum;
 use self::one::{DistinctSum, OneSum, SlidingDistinctSum, SlidingSum};
 pub(in crate::query) use self::wide::{Summed, total_of_integers, total_of_unsigned};
 use super::grouped::{Grouped, filtered};

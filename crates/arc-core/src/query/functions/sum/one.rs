@@ -11,7 +11,14 @@ use datafusion::{
     logical_expr::Accumulator,
 };
 
-use super::{super::counts::list, add, narrow, wide::Summed};
+use super::{
+    super::{
+        counts::list,
+        frame::{Frame, FrameState},
+    },
+    add, narrow,
+    wide::Summed,
+};
 
 /// See the module.
 pub(super) struct OneSum<S: Summed> {
@@ -193,44 +200,23 @@ impl Accumulator for SlidingDistinctSum {
     }
 }
 
-/// Floats of a frame that moves, with their sum. Nothing is ever subtracted: what was added to a
-/// NaN or to something much larger cannot be had back that way.
-#[derive(Debug, Default)]
-pub(in super::super) struct SlidingFloats {
-    /// Those that go next, the next one last, each with the sum of it and those that go after it.
-    going: Vec<(f64, f64)>,
-    /// Those that came since.
-    came: Vec<f64>,
-    sum_of_came: f64,
+/// The sum of some floats.
+#[derive(Debug, Default, Clone, Copy)]
+pub(in super::super) struct FloatSum(pub(in super::super) f64);
+
+impl FrameState for FloatSum {
+    type Value = f64;
+
+    fn add(&mut self, value: f64) {
+        self.0 += value;
+    }
+
+    fn then(self, later: Self) -> Self {
+        Self(self.0 + later.0)
+    }
 }
 
-impl SlidingFloats {
-    pub(in super::super) fn push(&mut self, value: f64) {
-        self.came.push(value);
-        self.sum_of_came += value;
-    }
-
-    /// Lets go of the one that came first.
-    pub(in super::super) fn pop(&mut self) {
-        if self.going.is_empty() {
-            let mut sum = 0.0;
-            self.going.extend(self.came.drain(..).rev().map(|value| {
-                sum += value;
-                (value, sum)
-            }));
-            self.sum_of_came = 0.0;
-        }
-        self.going.pop();
-    }
-
-    pub(in super::super) fn count(&self) -> usize {
-        self.going.len() + self.came.len()
-    }
-
-    pub(in super::super) fn sum(&self) -> f64 {
-        self.going.last().map_or(0.0, |(_, sum)| *sum) + self.sum_of_came
-    }
-
+impl Frame<FloatSum> {
     /// Takes the values of a batch.
     pub(in super::super) fn extend(&mut self, values: &[ArrayRef]) -> Result<()> {
         let [values] = values else { return exec_err!("one value is needed") };
@@ -244,16 +230,12 @@ impl SlidingFloats {
         (0..values.len() - values.null_count()).for_each(|_| self.pop());
         Ok(())
     }
-
-    pub(in super::super) fn size(&self) -> usize {
-        self.going.capacity() * size_of::<(f64, f64)>() + self.came.capacity() * size_of::<f64>()
-    }
 }
 
 /// The sum of the floats of a frame that moves.
 #[derive(Debug, Default)]
 pub(super) struct SlidingSum {
-    floats: SlidingFloats,
+    floats: Frame<FloatSum>,
 }
 
 impl Accumulator for SlidingSum {
@@ -278,33 +260,10 @@ impl Accumulator for SlidingSum {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        Ok(ScalarValue::Float64((self.floats.count() > 0).then(|| self.floats.sum())))
+        Ok(ScalarValue::Float64((self.floats.count() > 0).then(|| self.floats.state().0)))
     }
 
     fn size(&self) -> usize {
         size_of_val(self) + self.floats.size()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_frame_that_moves_has_the_sum_of_its_floats() {
-        let values = [1.0, f64::NAN, 3.0, 1e300, 4.0, 5.0, f64::INFINITY, 6.0, 7.0];
-        for width in 1..values.len() {
-            let mut floats = SlidingFloats::default();
-            for (at, value) in values.iter().enumerate() {
-                floats.push(*value);
-                if at >= width {
-                    floats.pop();
-                }
-                let frame = &values[(at + 1).saturating_sub(width)..=at];
-                let expected: f64 = frame.iter().sum();
-                assert_eq!(floats.count(), frame.len());
-                assert!(floats.sum() == expected || (expected.is_nan() && floats.sum().is_nan()), "{frame:?}");
-            }
-        }
     }
 }
