@@ -20,7 +20,7 @@ use datafusion::{
     },
 };
 
-use super::{frame::Frame, sum::FloatSum};
+use super::{frame::FrameFold, sum::FloatSum};
 
 /// Rows of a run from which summing it apart pays.
 const ROWS_IN_RUN: usize = 8;
@@ -96,7 +96,7 @@ impl AggregateUDFImpl for Average {
 /// The average of the floats of a frame that moves.
 #[derive(Debug, Default)]
 struct SlidingAverage {
-    floats: Frame<FloatSum>,
+    floats: FrameFold<FloatSum>,
 }
 
 impl Accumulator for SlidingAverage {

@@ -14,7 +14,7 @@ pub(super) trait FrameState: Copy + Default {
 /// Values of a frame, with their state. Nothing is ever subtracted: what was added to a NaN or to
 /// something much larger cannot be had back that way.
 #[derive(Debug, Default)]
-pub(super) struct Frame<S: FrameState> {
+pub(super) struct FrameFold<S: FrameState> {
     /// For each of those that go next, the next one last, the state of it and of those that go
     /// after it.
     going: Vec<S>,
@@ -23,7 +23,7 @@ pub(super) struct Frame<S: FrameState> {
     state_of_came: S,
 }
 
-impl<S: FrameState> Frame<S> {
+impl<S: FrameState> FrameFold<S> {
     pub(super) fn push(&mut self, value: S::Value) {
         self.came.push(value);
         self.state_of_came.add(value);
@@ -78,7 +78,7 @@ mod tests {
     fn a_frame_that_moves_has_the_state_of_its_values() {
         let values = [1.0, f64::NAN, 3.0, 1e300, 4.0, 5.0, f64::INFINITY, 6.0, 7.0];
         for width in 1..values.len() {
-            let mut moving = Frame::<FloatSum>::default();
+            let mut moving = FrameFold::<FloatSum>::default();
             for (at, value) in values.iter().enumerate() {
                 moving.push(*value);
                 if at >= width {

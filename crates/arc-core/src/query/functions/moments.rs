@@ -26,7 +26,7 @@ use datafusion::{
 };
 
 use super::{
-    frame::{Frame, FrameState},
+    frame::{FrameFold, FrameState},
     grouped::filtered,
 };
 
@@ -328,7 +328,7 @@ impl AggregateUDFImpl for StatisticFunction {
 
     fn create_groups_accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
         let data_type = arguments.return_field.data_type().clone();
-        Ok(Box::new(Groups { moments: Vec::new(), statistic: self.statistic, data_type }))
+        Ok(Box::new(StatisticByGroup { moments: Vec::new(), statistic: self.statistic, data_type }))
     }
 
     fn create_sliding_accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
@@ -336,7 +336,7 @@ impl AggregateUDFImpl for StatisticFunction {
             return self.inner.create_sliding_accumulator(arguments);
         }
         let data_type = arguments.return_field.data_type().clone();
-        Ok(Box::new(MovingFrame { frame: Frame::default(), statistic: self.statistic, data_type }))
+        Ok(Box::new(MovingFrame { frame: FrameFold::default(), statistic: self.statistic, data_type }))
     }
 
     fn documentation(&self) -> Option<&Documentation> {
@@ -379,7 +379,7 @@ impl Accumulator for OneGroup {
 /// The statistic of a frame that moves.
 #[derive(Debug)]
 struct MovingFrame {
-    frame: Frame<Moments>,
+    frame: FrameFold<Moments>,
     statistic: Statistic,
     data_type: DataType,
 }
@@ -418,13 +418,13 @@ impl Accumulator for MovingFrame {
 
 /// The statistics of many groups.
 #[derive(Debug)]
-struct Groups {
+struct StatisticByGroup {
     moments: Vec<Moments>,
     statistic: Statistic,
     data_type: DataType,
 }
 
-impl GroupsAccumulator for Groups {
+impl GroupsAccumulator for StatisticByGroup {
     fn update_batch(
         &mut self,
         values: &[ArrayRef],

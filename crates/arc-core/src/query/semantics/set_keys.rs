@@ -28,7 +28,7 @@ impl AnalyzerRule for SetKeys {
 
 fn with_columns(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let LogicalPlan::Aggregate(mut aggregate) = plan else { return Ok(Transformed::no(plan)) };
-    let mut keys = Keys { input: Arc::clone(aggregate.input.schema()), computed: Vec::new() };
+    let mut keys = SetColumns { input: Arc::clone(aggregate.input.schema()), computed: Vec::new() };
     for key in &mut aggregate.group_expr {
         if let Expr::GroupingSet(set) = key {
             match set {
@@ -46,13 +46,13 @@ fn with_columns(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(LogicalPlan::Aggregate(Aggregate::try_new_with_schema(input, group_expr, aggr_expr, schema)?)))
 }
 
-struct Keys {
+struct SetColumns {
     input: Arc<DFSchema>,
     /// Each with the name that its column has.
     computed: Vec<Expr>,
 }
 
-impl Keys {
+impl SetColumns {
     fn replace(&mut self, keys: &mut [Expr]) {
         for key in keys {
             let name = key.schema_name().to_string();

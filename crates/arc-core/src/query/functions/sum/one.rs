@@ -14,7 +14,7 @@ use datafusion::{
 use super::{
     super::{
         counts::list,
-        frame::{Frame, FrameState},
+        frame::{FrameFold, FrameState},
     },
     add, narrow,
     wide::Summed,
@@ -216,7 +216,7 @@ impl FrameState for FloatSum {
     }
 }
 
-impl Frame<FloatSum> {
+impl FrameFold<FloatSum> {
     /// Takes the values of a batch.
     pub(in super::super) fn extend(&mut self, values: &[ArrayRef]) -> Result<()> {
         let [values] = values else { return exec_err!("one value is needed") };
@@ -235,7 +235,7 @@ impl Frame<FloatSum> {
 /// The sum of the floats of a frame that moves.
 #[derive(Debug, Default)]
 pub(super) struct SlidingSum {
-    floats: Frame<FloatSum>,
+    floats: FrameFold<FloatSum>,
 }
 
 impl Accumulator for SlidingSum {
