@@ -20,7 +20,7 @@ use datafusion::{
     },
 };
 
-use super::{frame::FrameFold, sum::FloatSum};
+use super::{frame::FrameFold, sum::FloatSum, theirs::named_as_theirs};
 
 /// Rows of a run from which summing it apart pays.
 const ROWS_IN_RUN: usize = 8;
@@ -42,21 +42,7 @@ impl Average {
 }
 
 impl AggregateUDFImpl for Average {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.inner.aliases()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.inner.signature()
-    }
-
-    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
-        self.inner.return_type(arguments)
-    }
+    named_as_theirs!();
 
     fn accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         self.inner.accumulator(arguments)
@@ -86,10 +72,6 @@ impl AggregateUDFImpl for Average {
 
     fn reverse_expr(&self) -> ReversedUDAF {
         self.inner.reverse_udf()
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.inner.documentation()
     }
 }
 

@@ -23,7 +23,10 @@ use datafusion::{
     },
 };
 
-use super::grouped::{Grouped, filtered};
+use super::{
+    grouped::{Grouped, filtered},
+    theirs::named_as_theirs,
+};
 use crate::arrays::float_order::{float, rank};
 
 /// What is looked for.
@@ -75,24 +78,10 @@ fn is_float(arguments: &AccumulatorArgs<'_>) -> bool {
 }
 
 impl AggregateUDFImpl for Extreme {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.inner.aliases()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.inner.signature()
-    }
+    named_as_theirs!();
 
     fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
         self.inner.coerce_types(arguments)
-    }
-
-    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
-        self.inner.return_type(arguments)
     }
 
     fn accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
@@ -145,10 +134,6 @@ impl AggregateUDFImpl for Extreme {
 
     fn set_monotonicity(&self, data_type: &DataType) -> SetMonotonicity {
         self.inner.inner().set_monotonicity(data_type)
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.inner.documentation()
     }
 }
 

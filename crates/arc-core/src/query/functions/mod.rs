@@ -17,6 +17,7 @@ mod named;
 mod same_float;
 mod shifted;
 mod sum;
+mod theirs;
 mod time_bucket;
 mod utc;
 mod value_at;

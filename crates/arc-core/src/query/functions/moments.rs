@@ -28,6 +28,7 @@ use datafusion::{
 use super::{
     frame::{FrameFold, FrameState},
     grouped::filtered,
+    theirs::named_as_theirs,
 };
 
 /// What is asked of some pairs of numbers, of which SQL names y first. Of single numbers both are
@@ -104,8 +105,14 @@ impl Statistic {
         }
     }
 
+    /// Returns the value of a state as the function's type.
+    fn scalar(self, moments: Moments, data_type: &DataType) -> Result<ScalarValue> {
+        let value = ScalarValue::Float64(self.of(moments));
+        if *data_type == DataType::Float64 { Ok(value) } else { value.cast_to(data_type) }
+    }
+
     /// Returns the values of some states as the function's type.
-    fn array(self, moments: impl IntoIterator<Item = Moments>, data_type: &DataType) -> Result<ArrayRef> {
+    fn array(self, moments: Vec<Moments>, data_type: &DataType) -> Result<ArrayRef> {
         let values: Float64Array = moments.into_iter().map(|moments| self.of(moments)).collect();
         Ok(cast(&values, data_type)?)
     }
@@ -282,21 +289,7 @@ pub(super) fn replaced(inner: &Arc<AggregateUDF>) -> Option<AggregateUDF> {
 }
 
 impl AggregateUDFImpl for StatisticFunction {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.inner.aliases()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.inner.signature()
-    }
-
-    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
-        self.inner.return_type(arguments)
-    }
+    named_as_theirs!();
 
     fn is_nullable(&self) -> bool {
         self.inner.is_nullable()
@@ -338,10 +331,6 @@ impl AggregateUDFImpl for StatisticFunction {
         let data_type = arguments.return_field.data_type().clone();
         Ok(Box::new(MovingFrame { frame: FrameFold::default(), statistic: self.statistic, data_type }))
     }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.inner.documentation()
-    }
 }
 
 /// The statistic of all rows.
@@ -368,7 +357,7 @@ impl Accumulator for OneGroup {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        ScalarValue::try_from_array(&self.statistic.array([self.moments], &self.data_type)?, 0)
+        self.statistic.scalar(self.moments, &self.data_type)
     }
 
     fn size(&self) -> usize {
@@ -408,7 +397,7 @@ impl Accumulator for MovingFrame {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        ScalarValue::try_from_array(&self.statistic.array([self.frame.state()], &self.data_type)?, 0)
+        self.statistic.scalar(self.frame.state(), &self.data_type)
     }
 
     fn size(&self) -> usize {

@@ -18,6 +18,8 @@ use datafusion::{
     },
 };
 
+use super::theirs::named_as_theirs;
+
 /// See the module.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct BitXor {
@@ -32,17 +34,7 @@ impl BitXor {
 }
 
 impl AggregateUDFImpl for BitXor {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.inner.signature()
-    }
-
-    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
-        self.inner.return_type(arguments)
-    }
+    named_as_theirs!();
 
     fn accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         self.inner.accumulator(arguments)
@@ -67,10 +59,6 @@ impl AggregateUDFImpl for BitXor {
 
     fn reverse_expr(&self) -> ReversedUDAF {
         self.inner.reverse_udf()
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.inner.documentation()
     }
 }
 

@@ -30,7 +30,10 @@ use datafusion::{
 pub(super) use self::one::FloatSum;
 use self::one::{DistinctSum, OneSum, SlidingDistinctSum, SlidingSum};
 pub(in crate::query) use self::wide::{Summed, total_of_integers, total_of_unsigned};
-use super::grouped::{Grouped, filtered};
+use super::{
+    grouped::{Grouped, filtered},
+    theirs::named_as_theirs,
+};
 
 /// See the module.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -69,21 +72,7 @@ impl Sum {
 }
 
 impl AggregateUDFImpl for Sum {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.inner.aliases()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.inner.signature()
-    }
-
-    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
-        self.inner.return_type(arguments)
-    }
+    named_as_theirs!();
 
     fn accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         let data_type = arguments.return_field.data_type().clone();
@@ -172,10 +161,6 @@ impl AggregateUDFImpl for Sum {
 
     fn set_monotonicity(&self, data_type: &DataType) -> SetMonotonicity {
         self.inner.inner().set_monotonicity(data_type)
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.inner.documentation()
     }
 }
 
