@@ -3,9 +3,9 @@
 //! DataFusion asks the zone's rules for each row, also for those of UTC: `date_trunc` over our
 //! times took twenty times as long as over times without a zone.
 //!
-//! And times are rounded down, also before 1970, where DataFusion rounds some of them toward it. Where
-//! a day or more begins before all times, it is an error, and where a clock is turned back over
-//! midnight, it is one day.
+//! And times are rounded down, also before 1970, where DataFusion rounds some of them toward it. What
+//! begins before all times is an error, and a day on which a clock is turned back over midnight is
+//! one.
 
 use std::sync::Arc;
 
