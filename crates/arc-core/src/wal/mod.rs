@@ -27,7 +27,7 @@ mod survey;
 mod sync;
 mod tail;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod writer;
 
 use std::{path::PathBuf, sync::Arc};

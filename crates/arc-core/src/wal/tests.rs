@@ -101,6 +101,12 @@ fn files(image: &Image, suffix: &str) -> Vec<PathBuf> {
     image.files().filter(named).map(Path::to_owned).collect()
 }
 
+/// All files but the log's spares, which a thread of an open engine makes and renames at any moment.
+pub(crate) fn files_but_spares(fs: &CrashFs) -> Vec<PathBuf> {
+    let is_spare = |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("spare"));
+    fs.current().files().filter(|path| !is_spare(path)).map(Path::to_owned).collect()
+}
+
 /// The offsets of the frames in a segment, and their headers.
 fn frames(image: &Image, path: &Path) -> Vec<(usize, frame::Header)> {
     frame::headers(image.get(path).unwrap(), 0, segment::name(path)).collect()
