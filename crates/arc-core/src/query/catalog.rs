@@ -11,7 +11,7 @@ use datafusion::{
         information_schema::InformationSchemaProvider,
     },
     common::DataFusionError,
-    datasource::empty::EmptyTable,
+    datasource::{MemTable, empty::EmptyTable},
 };
 use futures::future::{self, BoxFuture};
 use parking_lot::Mutex;
@@ -186,7 +186,7 @@ impl SchemaProvider for Information {
         let table = if name == HIDDEN_TABLE { None } else { self.0.table(&name).await? };
         // All tables are listed there, and none is a view.
         Ok(match table {
-            Some(views) if name == VIEWS => Some(Arc::new(EmptyTable::new(views.schema()))),
+            Some(views) if name == VIEWS => Some(Arc::new(MemTable::try_new(views.schema(), vec![Vec::new()])?)),
             table => table,
         })
     }
