@@ -9,7 +9,7 @@ use datafusion::{
     },
     functions_aggregate::expr_fn::count,
     logical_expr::{
-        Expr, FetchType, LogicalPlan, LogicalPlanBuilder, SkipType, Subquery,
+        Distinct, Expr, FetchType, Limit, LogicalPlan, LogicalPlanBuilder, Operator, SkipType, Subquery, binary_expr,
         expr::{Exists, InSubquery, SetComparison},
         lit,
         utils::split_conjunction,
@@ -84,47 +84,78 @@ fn is_correlated(subquery: &Subquery) -> bool {
 pub(super) fn as_asked(expr: Expr) -> Result<Transformed<Expr>> {
     match expr {
         Expr::Exists(exists) => existing(exists),
+        Expr::InSubquery(InSubquery { expr, subquery, negated }) if gives_one_row(&subquery)? => {
+            let operator = if negated { Operator::NotEq } else { Operator::Eq };
+            Ok(Transformed::yes(binary_expr(*expr, operator, Expr::ScalarSubquery(subquery))))
+        }
+        Expr::SetComparison(SetComparison { expr, subquery, op, .. }) if gives_one_row(&subquery)? => {
+            Ok(Transformed::yes(binary_expr(*expr, op, Expr::ScalarSubquery(subquery))))
+        }
         Expr::SetComparison(comparison) => apart(comparison),
         other => counted(other),
+    }
+}
+
+/// What gives a row of no rows, below what only changes its columns, its order or its number.
+struct RowsOfNone {
+    most: usize,
+    /// Whether a condition may leave it out.
+    is_filtered: bool,
+}
+
+impl RowsOfNone {
+    /// Returns it, if there is one and no `OFFSET` above it.
+    fn of(mut plan: &LogicalPlan) -> Result<Option<Self>> {
+        let mut is_filtered = false;
+        loop {
+            if let Some(most) = rows_of_none(plan) {
+                return Ok(Some(Self { most, is_filtered }));
+            }
+            plan = match plan {
+                LogicalPlan::Projection(projection) => &projection.input,
+                LogicalPlan::SubqueryAlias(alias) => &alias.input,
+                LogicalPlan::Sort(sort) => &sort.input,
+                LogicalPlan::Distinct(Distinct::All(input)) => input,
+                LogicalPlan::Limit(limit) if !leaves_rows_out(limit)? => &limit.input,
+                LogicalPlan::Filter(filter) => {
+                    is_filtered = true;
+                    &filter.input
+                }
+                _ => return Ok(None),
+            };
+        }
+    }
+}
+
+/// Returns whether there may be rows, and none after a limit.
+fn leaves_rows_out(limit: &Limit) -> Result<bool> {
+    Ok(!matches!(limit.get_skip_type()?, SkipType::Literal(0))
+        || matches!(limit.get_fetch_type()?, FetchType::Literal(Some(0)) | FetchType::UnsupportedExpr))
+}
+
+/// Returns whether a subquery that is about the row outside gives one row, whatever that is. As a join it would give none for
+/// some (apache/datafusion#24960).
+fn gives_one_row(subquery: &Subquery) -> Result<bool> {
+    if !is_correlated(subquery) {
+        return Ok(false);
+    }
+    match RowsOfNone::of(&subquery.subquery)? {
+        None => Ok(false),
+        Some(RowsOfNone { most: 1, is_filtered: false }) => Ok(true),
+        Some(_) => plan_err!(
+            "HAVING or ROLLUP of all rows in an IN, ANY or ALL that names columns outside is not supported; join with the groups"
+        ),
     }
 }
 
 /// A subquery that gives a row of no rows exists, and what DataFusion would pass over is refused
 /// (apache/datafusion#24960, #25283, #25519).
 fn existing(exists: Exists) -> Result<Transformed<Expr>> {
+    let plan = &*exists.subquery.subquery;
     let is_correlated = is_correlated(&exists.subquery);
-    let mut plan = &*exists.subquery.subquery;
-    let mut is_filtered = false;
-    loop {
-        plan = match plan {
-            LogicalPlan::Projection(_)
-            | LogicalPlan::SubqueryAlias(_)
-            | LogicalPlan::Sort(_)
-            | LogicalPlan::Distinct(_) => match plan.inputs().as_slice() {
-                [input] => input,
-                _ => break,
-            },
-            LogicalPlan::Limit(limit) if matches!(limit.get_skip_type()?, SkipType::Literal(0)) => {
-                if matches!(limit.get_fetch_type()?, FetchType::Literal(Some(0))) {
-                    break;
-                }
-                &limit.input
-            }
-            LogicalPlan::Filter(filter) => {
-                is_filtered = true;
-                &filter.input
-            }
-            _ => break,
-        }
-    }
-    match plan {
-        LogicalPlan::Limit(_) if is_correlated && !is_filtered => {
-            return plan_err!(
-                "OFFSET in an EXISTS that names columns outside is not supported; number the rows instead"
-            );
-        }
-        plan if rows_of_none(plan).is_some() && !is_filtered => return Ok(Transformed::yes(lit(!exists.negated))),
-        plan if rows_of_none(plan).is_some() && is_correlated => {
+    match RowsOfNone::of(plan)? {
+        Some(RowsOfNone { is_filtered: false, .. }) => return Ok(Transformed::yes(lit(!exists.negated))),
+        Some(_) if is_correlated => {
             return plan_err!(
                 "HAVING of all rows in an EXISTS that names columns outside is not supported; compare the aggregate itself, \
                  as in (SELECT count(*) …) > 0"
@@ -132,10 +163,20 @@ fn existing(exists: Exists) -> Result<Transformed<Expr>> {
         }
         _ => {}
     }
-    if is_correlated && has_limit_below_join(&exists.subquery.subquery, false) {
+    if is_correlated && skips_rows(plan)? {
+        return plan_err!("OFFSET in an EXISTS that names columns outside is not supported; number the rows instead");
+    }
+    if is_correlated && has_limit_below_join(plan, false) {
         return plan_err!("LIMIT below a join in an EXISTS that names columns outside is not supported");
     }
     Ok(Transformed::no(Expr::Exists(exists)))
+}
+
+fn skips_rows(plan: &LogicalPlan) -> Result<bool> {
+    plan.exists(|plan| match plan {
+        LogicalPlan::Limit(limit) => Ok(!matches!(limit.get_skip_type()?, SkipType::Literal(0))),
+        _ => Ok(false),
+    })
 }
 
 fn has_limit_below_join(plan: &LogicalPlan, is_below: bool) -> bool {
