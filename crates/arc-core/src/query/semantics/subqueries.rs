@@ -10,7 +10,7 @@ use datafusion::{
     functions_aggregate::expr_fn::count,
     logical_expr::{
         Distinct, Expr, FetchType, Limit, LogicalPlan, LogicalPlanBuilder, Operator, SkipType, Subquery, binary_expr,
-        expr::{Exists, InSubquery, SetComparison},
+        expr::{Exists, InSubquery, SetComparison, SetQuantifier},
         lit,
         utils::split_conjunction,
         when,
@@ -84,11 +84,13 @@ fn is_correlated(subquery: &Subquery) -> bool {
 pub(super) fn as_asked(expr: Expr) -> Result<Transformed<Expr>> {
     match expr {
         Expr::Exists(exists) => existing(exists),
-        Expr::InSubquery(InSubquery { expr, subquery, negated }) if gives_one_row(&subquery)? => {
+        Expr::InSubquery(InSubquery { expr, subquery, negated }) if gives_one_row(&subquery, negated)? => {
             let operator = if negated { Operator::NotEq } else { Operator::Eq };
             Ok(Transformed::yes(binary_expr(*expr, operator, Expr::ScalarSubquery(subquery))))
         }
-        Expr::SetComparison(SetComparison { expr, subquery, op, .. }) if gives_one_row(&subquery)? => {
+        Expr::SetComparison(SetComparison { expr, subquery, op, quantifier })
+            if gives_one_row(&subquery, quantifier == SetQuantifier::All)? =>
+        {
             Ok(Transformed::yes(binary_expr(*expr, op, Expr::ScalarSubquery(subquery))))
         }
         Expr::SetComparison(comparison) => apart(comparison),
@@ -134,14 +136,15 @@ fn leaves_rows_out(limit: &Limit) -> Result<bool> {
 }
 
 /// Returns whether a subquery that is about the row outside gives one row, whatever that is. As a join it would give none for
-/// some (apache/datafusion#24960).
-fn gives_one_row(subquery: &Subquery) -> Result<bool> {
+/// some (apache/datafusion#24960), which matters of several where a row more may make the whole false.
+fn gives_one_row(subquery: &Subquery, is_of_all: bool) -> Result<bool> {
     if !is_correlated(subquery) {
         return Ok(false);
     }
     match RowsOfNone::of(&subquery.subquery)? {
         None => Ok(false),
         Some(RowsOfNone { most: 1, is_filtered: false }) => Ok(true),
+        Some(RowsOfNone { is_filtered: false, .. }) if !is_of_all => Ok(false),
         Some(_) => plan_err!(
             "HAVING or ROLLUP of all rows in an IN, ANY or ALL that names columns outside is not supported; join with the groups"
         ),
