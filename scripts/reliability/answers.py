@@ -98,9 +98,13 @@ class Round:
         self.layouts: collections.Counter[str] = collections.Counter()
         self.differences = 0
 
+    def is_late(self) -> bool:
+        return time.monotonic() - self.began > self.options.seconds
+
     def is_over(self) -> bool:
-        late = time.monotonic() - self.began > self.options.seconds
-        return late or self.statements >= self.options.statements or self.differences >= self.options.differences
+        return (
+            self.is_late() or self.statements >= self.options.statements or self.differences >= self.options.differences
+        )
 
     def run(self) -> None:
         number = self.options.world or 0

@@ -48,6 +48,8 @@ def arguments() -> argparse.Namespace:
 class LawVisit(Visit):
     """One world, and the statements about it. DuckDB is not asked."""
 
+    round: LawRound
+
     def draw(self, count: int, layouts: tuple[str, ...]) -> list[Case]:
         tables = [table.scope() for table in self.world.tables + self.world.small[:2]]
         drawing = Drawing(self.random, tables, self.world.times_ns(), self.world.has_nanoseconds)
@@ -67,33 +69,36 @@ class LawVisit(Visit):
 
     def ask(self, asked: list[Case], layout: str) -> None:
         for case in asked:
-            if layout not in case.layouts or self.round.differences >= self.round.options.differences:
+            is_over = self.round.is_late() or self.round.differences >= self.round.options.differences
+            if layout not in case.layouts or is_over:
                 continue
             self.round.layouts[layout] += 1
             wrong, given = case.ask(self.given)
             self.round.by_law[case.law] += 1
-            if any(isinstance(answer, Refused) for _, answer in given):
+            answers = [answer for _, answer in given if isinstance(answer, Answer)]
+            if len(answers) < len(given):
                 self.round.refused += 1
                 self.round.refused_by_law[case.law] += 1
-            else:
-                self.round.answers += len(given)
-                self.round.rows += sum(len(answer.rows) for _, answer in given)
+            self.round.answers += len(answers)
+            self.round.rows += sum(len(answer.rows) for answer in answers)
             if wrong:
                 case.layouts = set()
-                self.report(case, layout, wrong)
+                self.report(case, layout, wrong, given)
 
     def given(self, way: Way) -> Given:
         """Asks one way."""
-        answers = [self.change(statement) for statement in way.before]
-        if not any(answers):
-            answers = [self.one(statement, way) for statement in way.statements]
+        changes = [self.change(statement) for statement in way.before]
+        given = [self.one(statement, way) for statement in way.statements] if not any(changes) else []
         for statement in way.after:
             self.change(statement)
-        refused = [answer for answer in answers if isinstance(answer, Refused)]
-        if refused:
-            return refused[0]
+        for refused in (*changes, *given):
+            if isinstance(refused, Refused):
+                return refused
+        answers = [one for one in given if isinstance(one, Answer)]
         answer = next((one for one in answers if one.rows), answers[0])
         answer.rows = [row for one in answers for row in one.rows][slice(*way.cut)]
+        if way.is_tested:
+            answer.rows, answer.kinds = [row[:-1] for row in answer.rows if row[-1]], answer.kinds[:-1]
         if way.fold:
             answer.rows = folded(answer.rows, *way.fold)
             leaves = [way.fold[0] + place for place, fold in enumerate(way.fold[1]) if fold == "leave"]
@@ -139,8 +144,8 @@ class LawVisit(Visit):
             return Refused(f"{status} {data.decode()}")
         return Answer(pa.table({"count": [json.loads(data)["deleted_count"]]}))
 
-    def report(self, case: Case, layout: str, wrong: str) -> None:
-        said = " ".join(str(answer) for _, answer in case.ask(self.given)[1] if isinstance(answer, Refused))
+    def report(self, case: Case, layout: str, wrong: str, drawn: list[tuple[str, Given]]) -> None:
+        said = " ".join(str(answer) for _, answer in drawn if isinstance(answer, Refused))
         known = [name for text, name in TO_BE_MENDED.items() if text in said]
         if known and not self.round.options.strict:
             self.round.known[known[0]] += 1
@@ -148,15 +153,16 @@ class LawVisit(Visit):
         self.round.differences += 1
         print(f"DIFFERENCE seed {self.round.options.seed} world {self.number}, {layout}: {case.law}: {wrong}")
         wrong, given = self.shortest(case).ask(self.given)
-        print(f"  {wrong or 'and no more when it was asked again'}")
+        if not wrong:
+            print("  and no more when it was asked again: these are the first answers")
+            given = drawn
         for text, answer in given:
             print(f"  {text}\n{answer.text() if isinstance(answer, Answer) else '    ' + str(answer)[:500]}")
-        for place in (1, 2):
-            if len(given) > place and all(isinstance(answer, Answer) for _, answer in given):
-                few, many = (collections.Counter(given[number][1].rows) for number in (0, place))
-                print(
-                    f"  only the first: {list((few - many).elements())[:5]}; only number {place}: {list((many - few).elements())[:5]}"
-                )
+        rows = [collections.Counter(answer.rows) for _, answer in given if isinstance(answer, Answer)]
+        for place, others in enumerate(rows[1:]):
+            if others != rows[0]:
+                only = (list((one - other).elements())[:5] for one, other in ((rows[0], others), (others, rows[0])))
+                print("  only in the first, and only in number {}: {}, {}".format(place + 2, *only))
         print("  written: " + "; ".join(self.world.history[-12:]), flush=True)
 
     def shortest(self, case: Case) -> Case:

@@ -37,6 +37,7 @@ def with_literals(text: str) -> str:
 
 def with_placeholders(text: str) -> tuple[str, dict[str, Any]]:
     """The same literal is the same placeholder, so that a key stays one."""
-    names = {found[0]: f"p{place}" for place, found in enumerate(LITERAL.finditer(text))}
+    literals = dict.fromkeys(found[0] for found in LITERAL.finditer(text))
+    names = {literal: f"p{place}" for place, literal in enumerate(literals)}
     values = {names[found[0]]: json.loads(found[2]) for found in LITERAL.finditer(text)}
     return LITERAL.sub(lambda found: f"${names[found[0]]}", text), values

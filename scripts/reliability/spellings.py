@@ -88,6 +88,10 @@ class Tree(Expr):
     level: int = ATOM
 
 
+def parenthesized(part: Tree, least: int) -> str:
+    return part.arc if part.level >= least else f"({part.arc})"
+
+
 def tree(over: Expressions, kind: str, depth: int) -> Tree:
     chosen = [operator for operator in OPERATORS if operator.kind == kind]
     if kind == "pattern":
@@ -97,7 +101,7 @@ def tree(over: Expressions, kind: str, depth: int) -> Tree:
         return Tree(kind, text, text, level=NEGATE if text.startswith("-") else ATOM)
     operator = over.random.choice(chosen)
     parts = tuple(tree(over, of, depth - 1) for of, _ in operator.operands)
-    few = [part.arc if part.level >= least else f"({part.arc})" for part, (_, least) in zip(parts, operator.operands)]
+    few = [parenthesized(part, least) for part, (_, least) in zip(parts, operator.operands)]
     all_ = [part.duck if part.level == ATOM and not part.parts else f"({part.duck})" for part in parts]
     # Divided by what cannot be zero.
     if operator.template[4:5] in ("/", "%"):
@@ -126,6 +130,15 @@ class Spellings:
 
     def __init__(self, over: Expressions, tables: list[TableScope]) -> None:
         self.over, self.random, self.tables = over, over.random, tables
+        # How often a condition has a statement in it.
+        self.of_other_tables = 0.02
+
+    def filters(self) -> tuple[Expr, ...]:
+        """Conditions for WHERE, where statements may stand in any of them."""
+        self.of_other_tables = 0.2
+        conditions = tuple(self.condition() for _ in range(self.random.choice((0, 1, 1, 2))))
+        self.of_other_tables = 0.02
+        return conditions
 
     def operand(self, kind: str) -> Expr:
         drawn = both(self.over.draw(kind, 1))
@@ -187,7 +200,7 @@ class Spellings:
             ]
             arc, duck = self.random.choice(pairs)
             return make("bool", arc, one, other, duck=duck)
-        if self.random.random() < 0.15:
+        if self.random.random() < self.of_other_tables:
             return self._of_other_table()
         kind = self.random.choice(ORDERED)
         one, low, high = self.operand(kind), both(self.over.literal(kind)), self.operand(kind)
@@ -287,12 +300,14 @@ def joined(chance: random.Random, left: TableScope, right: TableScope) -> tuple[
     """A join that is said in two ways."""
     names = ["host", "j", chance.choice(("s", "b", "time", "x", "u"))]
     on = " AND ".join(f"l.{name} = r.{name}" for name in names)
+    unequal = " AND ".join(["l.host = r.host", *(f"NOT l.{name} <> r.{name}" for name in names[1:])])
     scope = [one for one in left.as_("l") + right.as_("r") if one.arc[2:] not in names]
     head = f"{left.name} l"
     pairs = [
         (f"{head} JOIN {right.name} r USING ({', '.join(names)})", f"{head} JOIN {right.name} r ON {on}"),
         (f"{head} LEFT JOIN {right.name} r USING ({', '.join(names)})", f"{right.name} r RIGHT JOIN {head} ON {on}"),
         (f"{head} FULL JOIN {right.name} r ON {on}", f"{right.name} r FULL JOIN {head} ON {on}"),
+        (f"{head} JOIN {right.name} r ON {on}", f"{head} JOIN {right.name} r ON {unequal}"),
         (f"{head} JOIN {right.name} r ON {on} AND l.n < r.n", f"{head} JOIN {right.name} r ON {on} AND NOT r.n <= l.n"),
     ]
     return Source(*chance.choice(pairs)), scope

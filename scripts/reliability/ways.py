@@ -29,6 +29,8 @@ class Way:
     form: str = "arrow"
     # How many columns are keys, and what makes one value of several in each column behind them.
     fold: Optional[tuple[int, tuple[str, ...]]] = None
+    # Whether the last column is a condition: only the rows of which it is true count, and it is left out.
+    is_tested: bool = False
     # Which of the rows: from here, to there.
     cut: tuple[int, Optional[int]] = (0, None)
     # Statements that change data, before and after.
@@ -40,6 +42,7 @@ class Way:
         marks = [self.form] if self.form != "arrow" else []
         marks += [json.dumps(self.params)] if self.params is not None else []
         marks += ["by key"] if self.fold else []
+        marks += ["those whose last column is true"] if self.is_tested else []
         marks += [f"rows {self.cut[0]} to {self.cut[1]}"] if self.cut[1] is not None else []
         return statements + (f" ({', '.join(marks)})" if marks else "")
 
@@ -99,6 +102,7 @@ ONE_SIDED = {
     "ivide by zero": "the same",
     "Cannot cast": "the same",
     "require unique expression names": "a cast and its column in GROUP BY: DataFusion's",
+    "Aggregate functions are not allowed in the WHERE": "an aggregate of HAVING in a subquery there: DataFusion's",
     "Expected: ), found": "the parser takes ROLLUP ((a) IS NULL) for a list of one",
 }
 
@@ -108,6 +112,7 @@ TO_BE_MENDED = {
     "not supported for Null": "types of placeholders",
     "Conflicting types for id": "types of placeholders",
     "logical expression GroupingSet": "placeholders in ROLLUP",
+    "No field named": "placeholders in ROLLUP",
     "logical expression InSubquery": "IN (SELECT …) as a value",
     "logical expression Exists": "EXISTS as a value",
     "time_bucket: the bucket of a time begins": "time_bucket within days of the first time",
