@@ -60,7 +60,14 @@ class Laws(SpelledStatements):
         return Case("parts by WHERE", Select(items, source, conditions), lambda one: parts(one, "where"))
 
     def condition(self, over: Expressions) -> Expr:
-        return self.drawing.of_other_table(over) if self.random.random() < 0.2 else over.condition(2)
+        which = self.random.random()
+        if which < 0.4 and over.scope:
+            # Several of one column, so that one may follow from another, or exclude it.
+            few = over.columns("text") if self.random.random() < 0.4 else []
+            few = few or over.scope
+            chosen = self.random.sample(few, min(len(few), self.random.randint(1, 2)))
+            return self.comparisons({column.arc: column.kind for column in chosen}, 3)
+        return self.drawing.of_other_table(over) if which < 0.55 else over.condition(2)
 
     def sums(self) -> Case:
         source, over = self.drawing.source()
@@ -108,6 +115,8 @@ class Laws(SpelledStatements):
         source, over = self.drawing.source()
         items = tuple(over.column(self.random.choice(ORDERED)) for _ in range(self.random.randint(1, 3)))
         conditions = tuple(self.condition(over) for _ in range(self.random.randint(1, 2)))
+        # What IN and EXISTS say of another table is no value here.
+        conditions = tuple(one for one in conditions if "SELECT" not in one.arc)
 
         def ways(one: Select) -> Optional[list[Way]]:
             all_ = make("bool", " AND ".join(f"({{{place}}})" for place in range(len(one.where))), *one.where)
@@ -365,25 +374,30 @@ class Laws(SpelledStatements):
         kinds |= {"u": "uint", "b": "bool", "time": "time", "n": "small"}
         if keys:
             kinds = {name: kind for name, kind in kinds.items() if name in (*keys, "time")}
-        return DeleteCase("deletes", self.deletion(kinds, 2), keys, self.random.random() < 0.4)
+        elif self.random.random() < 0.5:
+            kinds = dict(self.random.sample(list(kinds.items()), 2))
+        return DeleteCase("deletes", self.comparisons(kinds, 2), keys, self.random.random() < 0.4)
 
-    def deletion(self, kinds: dict[str, str], depth: int) -> Expr:
-        """A condition as deletes take it."""
+    def comparisons(self, kinds: dict[str, str], depth: int) -> Expr:
+        """A condition as deletes take it: columns beside values."""
         if depth > 0 and self.random.random() < 0.6:
-            parts_ = [self.deletion(kinds, depth - 1) for _ in range(2)]
+            parts_ = [self.comparisons(kinds, depth - 1) for _ in range(2)]
             return make(
                 "bool",
                 self.random.choice(("({0} AND {1})", "({0} OR {1})", "(NOT {0})", "(NOT ({0} OR {1}))")),
                 *parts_,
             )
         name = self.random.choice(list(kinds))
-        values = [self.deleted_value(kinds[name]) for _ in range(3)]
+        values = [self.compared_value(kinds[name]) for _ in range(3)]
         templates = [
             "= {0}",
             "<> {0}",
             "< {0}",
             ">= {0}",
             "IN ({0}, {1}, {2})",
+            f"IN ({{0}}, {{1}}) AND {name} IN ({{2}})",
+            f"NOT IN ({{0}}, {{1}}) OR {name} NOT IN ({{2}})",
+            f"> {{0}} AND {name} < {{1}}",
             "NOT IN ({0}, {1})",
             "IS NULL",
             "IS NOT NULL",
@@ -394,7 +408,7 @@ class Laws(SpelledStatements):
             templates += ["BETWEEN {0} AND {1}", "NOT BETWEEN {0} AND {1}"]
         return make("bool", f"({name} {self.random.choice(templates)})", *(same("", value) for value in values))
 
-    def deleted_value(self, kind: str) -> str:
+    def compared_value(self, kind: str) -> str:
         if kind == "time":
             seconds, rest = divmod(self.random.choice(self.drawing.any.times_ns), 10**9)
             return quoted(f"{rfc3339(seconds)}.{rest:09}Z")

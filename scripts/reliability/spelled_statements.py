@@ -137,8 +137,9 @@ class SpelledStatements:
                 replace(one, qualify=f"row_number() OVER (PARTITION BY {keys} ORDER BY q.time DESC) = 1"),
                 replace(one, items=tuple(grouped), group=tuple(same("text", f"q.{tag}") for tag in tags)),
             ]
-            joined_ = f"SELECT {listed} FROM ({one.text('arc')}) w JOIN ({inner}) z ON {on} AND z.newest = w.a{place_of('time')}"
-            return [*(way(text.text("arc")) for text in texts), way(joined_)]
+            on += f" AND z.newest = w.a{place_of('time')}"
+            joined = f"SELECT {listed} FROM ({one.text('arc')}) w JOIN ({inner}) z ON {on}"
+            return [*(way(text.text("arc")) for text in texts), way(joined)]
 
         def place_of(name: str) -> int:
             return [item.arc[2:] for item in plain].index(name)

@@ -1,7 +1,7 @@
 """Expressions in two spellings that mean the same: an `Expr` has one of them as `arc` and the other one as `duck`.
 
-A tree is printed with the parentheses that it needs by PostgreSQL's precedence, and with all of them; beside that there are pairs of
-operators, functions, aggregates and windows of which one says what the other says.
+A tree is printed with the parentheses that it needs by PostgreSQL's precedence, and with all of them. Beside that there are
+pairs of operators, functions, aggregates and windows of which one says what the other says.
 """
 
 from __future__ import annotations

@@ -111,6 +111,8 @@ TO_BE_MENDED = {
     "logical expression ScalarSubquery": "a correlated subquery beside constants alone",
     "not supported for Null": "types of placeholders",
     "Conflicting types for id": "types of placeholders",
+    "does not satisfy order requirements": "a column twice in a union",
+    "is a dictionary of Int": "the length of a tag, stored",
     "logical expression GroupingSet": "placeholders in ROLLUP",
     "No field named": "placeholders in ROLLUP",
     "logical expression InSubquery": "IN (SELECT …) as a value",
