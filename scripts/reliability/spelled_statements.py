@@ -55,7 +55,7 @@ class SpelledStatements:
 
         def ways(one: Select) -> Optional[list[Way]]:
             count = len(one.group)
-            if not one.grouping or not count or one.items[:count] != one.group:
+            if not one.grouping or not count or one.items[:count] != one.group or not set(one.items) <= set(items):
                 return None
             sets = [set(range(size)) for size in range(count + 1)]
             if one.grouping == "CUBE":
