@@ -95,5 +95,6 @@ PROOF = (
     Section("suites", 300, limit_s=1_800),
     Section("browser", 300),
     Section("wheel", 900, limit_s=COLD_S),
+    Section("logictest", 240, limit_s=1_800),
     Section("all-clients", 700, limit_s=COLD_S),
 )
