@@ -8,8 +8,9 @@
 //! out that is not known yet, as that of an aggregate of whose `FILTER` no row has been met, and
 //! then passes over rows that only this aggregate needs. Nor is that known of a column which was
 //! NULL so far (apache/datafusion#25147). Bounds of files say nothing of their NaN, which may be the
-//! greatest of all. Where an aggregate has a `FILTER`, is of floats, or is one of several and of a
-//! column that may be NULL, no bounds are pushed down.
+//! greatest of all. What is computed from columns has no bound, and rows that it needs are passed
+//! over as well. Where an aggregate has a `FILTER`, is of floats, or is one of several and of
+//! anything but a column that is never NULL, no bounds are pushed down.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use datafusion::{
         config::ConfigOptions,
         tree_node::{TreeNode, TreeNodeRecursion},
     },
-    physical_expr::aggregate::AggregateFunctionExpr,
+    physical_expr::{PhysicalExpr, aggregate::AggregateFunctionExpr, expressions::Column},
     physical_optimizer::PhysicalOptimizerRule,
     physical_plan::{ExecutionPlan, aggregates::AggregateExec},
 };
@@ -82,7 +83,8 @@ fn is_filtered(aggregate: &AggregateExec) -> bool {
 fn has_exact_bounds(aggregate: &AggregateExec) -> bool {
     let schema = aggregate.input_schema();
     let may_be_null = |function: &Arc<AggregateFunctionExpr>| {
-        function.expressions().iter().any(|value| value.nullable(&schema).unwrap_or(true))
+        let is_known = |value: &Arc<dyn PhysicalExpr>| value.is::<Column>() && !value.nullable(&schema).unwrap_or(true);
+        !function.expressions().iter().all(is_known)
     };
     aggregate.filter_expr().iter().all(Option::is_none)
         && (aggregate.aggr_expr().len() == 1 || !aggregate.aggr_expr().iter().any(may_be_null))

@@ -530,8 +530,40 @@ async fn bounds_and_limits_leave_no_row_out() {
     for _ in 0..20 {
         assert_eq!(store.rows("SELECT min(v), max(w) FROM m").await, ["1|6"]);
         assert_eq!(store.rows("SELECT min(v), max(v), min(w), max(w) FROM m").await, ["1|2|3|6"]);
+        let computed = "SELECT max(w), epoch_ns(max(time)), max(-epoch_ns(time)), min(-w) FROM m";
+        assert_eq!(store.rows(computed).await, ["6|6|-1|-6"]);
+        let of_time = "SELECT epoch_ns(max(time)), epoch_ns(max(time_bucket('4 nanoseconds', time - INTERVAL '4 nanoseconds'))) FROM m";
+        assert_eq!(store.rows(of_time).await.len(), 1);
     }
     let groups = "SELECT n, min(x) FROM (SELECT x, coalesce(v, w) AS n FROM m) AS s GROUP BY n ORDER BY 2 LIMIT";
     assert_eq!(store.rows(&format!("{groups} 1")).await, ["1|1.0"]);
     assert_eq!(store.rows(&format!("{groups} 3")).await, ["1|1.0", "2|2.0", "4|4.0"]);
+}
+
+/// Lists that have nothing in common are NULL for NULL, whatever the type of the column.
+#[tokio::test]
+async fn lists_know_nothing_of_null_in_each_type() {
+    let store = Store::new();
+    for (data_type, [a, b, c]) in [
+        ("UInt64", ["1", "2", "3"]),
+        ("Int64", ["1", "2", "3"]),
+        ("Int16", ["1", "2", "3"]),
+        ("Float64", ["1", "2", "3"]),
+        ("Utf8", ["'1'", "'2'", "'3'"]),
+        ("Dictionary(Int32, Utf8)", ["'1'", "'2'", "'3'"]),
+        ("Timestamp(ns, \"UTC\")", ["'1970-01-01'", "'1970-01-02'", "TIMESTAMP '1970-01-03'"]),
+        ("Date32", ["'1970-01-01'", "'1970-01-02'", "DATE '1970-01-03'"]),
+    ] {
+        let rows =
+            format!("(VALUES (1, arrow_cast({a}, '{data_type}')), (2, arrow_cast(NULL, '{data_type}'))) AS v(i, x)");
+        for (condition, of_value) in [
+            (format!("x IN ({a}, {c}) AND x IN ({b})"), "false"),
+            (format!("x NOT IN ({a}) OR x NOT IN ({b}, {c})"), "true"),
+            (format!("NOT (x IN ({a}, {b}) AND x IN ({c}))"), "true"),
+            (format!("x IN ({a}, {b}) AND x NOT IN ({b}, {c})"), "true"),
+        ] {
+            let found = store.rows(&format!("SELECT {condition} FROM {rows} ORDER BY i")).await;
+            assert_eq!(found, [of_value, ""], "{data_type}: {condition}");
+        }
+    }
 }
