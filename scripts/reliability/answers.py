@@ -87,6 +87,8 @@ class Asked:
 class Round:
     """Worlds one after the other."""
 
+    visit: type[Visit]
+
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
         self.parent = pathlib.Path(tempfile.mkdtemp(prefix="arc-answers-", dir=options.directory))
@@ -96,15 +98,19 @@ class Round:
         self.layouts: collections.Counter[str] = collections.Counter()
         self.differences = 0
 
+    def is_late(self) -> bool:
+        return time.monotonic() - self.began > self.options.seconds
+
     def is_over(self) -> bool:
-        late = time.monotonic() - self.began > self.options.seconds
-        return late or self.statements >= self.options.statements or self.differences >= self.options.differences
+        return (
+            self.is_late() or self.statements >= self.options.statements or self.differences >= self.options.differences
+        )
 
     def run(self) -> None:
         number = self.options.world or 0
         while not self.is_over():
             before = self.differences
-            visit = Visit(self, number)
+            visit = self.visit(self, number)
             try:
                 visit.run()
             except (Ended, OSError, RuntimeError, http.client.HTTPException) as error:
@@ -294,6 +300,9 @@ class Visit:
                     select, is_shorter = less, True
                     break
         return select
+
+
+Round.visit = Visit
 
 
 def wait_for_merges(server: Server) -> None:

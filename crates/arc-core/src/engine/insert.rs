@@ -1,21 +1,22 @@
-//! Rows of a statement as a write: each value takes the type of its column, or the statement is
-//! refused.
+//! Rows of a statement as a write: each value takes the type of its column as that of a query would,
+//! or the statement is refused.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use arrow::{
     array::{
-        ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray, TimestampNanosecondArray,
-        UInt64Array,
+        Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray,
+        TimestampNanosecondArray, UInt64Array, new_null_array,
     },
-    datatypes::{DataType, Field, Schema, TimeUnit},
+    compute::{concat, concat_batches, take},
+    datatypes::{DataType, Field, Schema, TimeUnit, TimestampNanosecondType},
 };
 
-use super::Engine;
+use super::{Engine, fitting::fitted};
 use crate::{
     Error, Literal, Result, WriteOptions, Written,
     arrays::numbers_as_text::{push_boolean, push_integer, push_plain_float},
-    model::{TIME_COLUMN, TableSchema, predicate::fit},
+    model::{TIME_COLUMN, TableSchema, predicate::fit, time_type},
     query::InsertedRows,
 };
 
@@ -37,20 +38,64 @@ impl Engine {
         let given = columns.iter().enumerate().map(|(at, name)| {
             let data_type = type_of(&schema, name)?;
             let given = || rows.values.iter().map(|row| row.get(at).and_then(Option::as_ref));
-            let values: Result<_> = given().map(|given| value(given, name, &data_type)).collect();
+            let values: Option<_> =
+                given().map(|given| given.map_or(Some(None), |given| fit(given, &data_type).map(Some))).collect();
             let array = match values {
-                Ok(values) => array(&data_type, values)?,
+                Some(values) => array(&data_type, values)?,
                 // Made text, or the column something else, by those who do it for all writes.
-                Err(_) if types.gives_way(name, &data_type) => own_array(&given().collect::<Vec<_>>())?,
-                Err(error) => return Err(error),
+                None if types.gives_way(name, &data_type) => own_array(&given().collect::<Vec<_>>())?,
+                None => {
+                    let fit = given().map(|value| fitted(&own_array(&[value])?, &data_type, table, name));
+                    let arrays = fit.collect::<Result<Vec<_>>>()?;
+                    concat(&arrays.iter().map(|array| &**array).collect::<Vec<_>>())?
+                }
             };
             Ok((Field::new(name, array.data_type().clone(), true), array))
         });
         let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = given.collect::<Result<Vec<_>>>()?.into_iter().unzip();
         let options = write_options(&schema, &columns, options);
         let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?;
-        self.submit_batches(database, table, &[batch], &options)?.wait()
+        let (batches, merged_rows) = one_for_each_time(vec![batch], &schema, &options)?;
+        let mut written = self.submit_batches(database, table, &batches, &options)?.wait()?;
+        written.points += merged_rows;
+        Ok(written)
     }
+}
+
+/// Merges rows that have no tags in a table that identifies rows by these, and returns how many fewer there are: of each time
+/// a field has its last value. A write without tags expects its rows to append, and refuses two of one time.
+pub(super) fn one_for_each_time(
+    batches: Vec<RecordBatch>,
+    schema: &TableSchema,
+    options: &WriteOptions,
+) -> Result<(Vec<RecordBatch>, u64)> {
+    let Some(first) = batches.first().filter(|_| schema.has_primary_key && options.tags.is_empty()) else {
+        return Ok((batches, 0));
+    };
+    let batch = concat_batches(&first.schema(), &batches)?;
+    let time = batch.column_by_name(TIME_COLUMN).and_then(|time| time.as_primitive_opt::<TimestampNanosecondType>());
+    let Some(time) = time.filter(|time| time.null_count() == 0) else { return Ok((batches, 0)) };
+    let mut places = HashMap::new();
+    let rows = time.values().iter().map(|time_ns| {
+        let next = places.len();
+        *places.entry(*time_ns).or_insert(next)
+    });
+    let rows: Vec<usize> = rows.collect();
+    let fewer = rows.len() - places.len();
+    if fewer == 0 {
+        return Ok((batches, 0));
+    }
+    let columns = batch.columns().iter().map(|column| {
+        let mut last = vec![None; places.len()];
+        for (row, place) in rows.iter().enumerate().filter(|(row, _)| column.is_valid(*row)) {
+            if let Some(last) = last.get_mut(*place) {
+                *last = Some(u64::try_from(row).unwrap_or(u64::MAX));
+            }
+        }
+        Ok(take(column, &UInt64Array::from(last), None)?)
+    });
+    let merged = RecordBatch::try_new(batch.schema(), columns.collect::<Result<_>>()?)?;
+    Ok((vec![merged], u64::try_from(fewer).unwrap_or(u64::MAX)))
 }
 
 /// Returns the columns that rows are for: those that were named, or else all.
@@ -83,14 +128,6 @@ pub(super) fn type_of(schema: &TableSchema, name: &str) -> Result<DataType> {
     refuse(format!("table {:?} has no column {name:?}; new columns come with other writes", schema.table))
 }
 
-fn value(given: Option<&Literal>, column: &str, data_type: &DataType) -> Result<Option<Literal>> {
-    let Some(given) = given else { return Ok(None) };
-    match fit(given, data_type) {
-        Some(value) => Ok(Some(value)),
-        None => refuse(format!("column {column:?} is {data_type} and cannot be {given}")),
-    }
-}
-
 fn array(data_type: &DataType, values: Vec<Option<Literal>>) -> Result<ArrayRef> {
     macro_rules! of {
         ($variant:ident, $array:ty) => {
@@ -118,7 +155,8 @@ fn array(data_type: &DataType, values: Vec<Option<Literal>>) -> Result<ArrayRef>
             });
             Arc::new(times.collect::<TimestampNanosecondArray>().with_timezone_opt(zone.clone()))
         }
-        other => return refuse(format!("a column of type {other} cannot be written by SQL")),
+        // What fits is of the types above.
+        other => new_null_array(other, values.len()),
     })
 }
 
@@ -127,7 +165,7 @@ fn own_array(values: &[Option<&Literal>]) -> Result<ArrayRef> {
     let of = |data_type: &DataType| -> Option<Vec<Option<Literal>>> {
         values.iter().map(|value| value.map_or(Some(None), |value| fit(value, data_type).map(Some))).collect()
     };
-    let own = [DataType::Int64, DataType::UInt64, DataType::Float64, DataType::Boolean];
+    let own = [DataType::Int64, DataType::UInt64, DataType::Float64, DataType::Boolean, time_type()];
     match own.into_iter().find_map(|data_type| Some((of(&data_type)?, data_type))) {
         Some((values, data_type)) => array(&data_type, values),
         None => array(&DataType::Utf8, values.iter().map(|value| value.map(text).transpose()).collect::<Result<_>>()?),

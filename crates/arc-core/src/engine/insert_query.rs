@@ -16,7 +16,7 @@ use tokio::{runtime::Builder, task};
 use super::{
     Engine,
     fitting::fitted,
-    insert::{refuse, target_columns, type_of, write_options},
+    insert::{one_for_each_time, refuse, target_columns, type_of, write_options},
 };
 use crate::{
     Answer, ColumnTypes, Description, Error, PendingWrite, Result, Statement, WriteOptions, Written,
@@ -74,6 +74,7 @@ impl Engine {
             engine: self,
             database,
             table,
+            schema: &schema,
             options,
             most_bytes: (self.options().memory_bytes / PARTS_IN_MEMORY).clamp(1, PART_BYTES),
             part: Vec::new(),
@@ -179,13 +180,15 @@ struct Storing<'a> {
     engine: &'a Engine,
     database: &'a str,
     table: &'a str,
+    schema: &'a TableSchema,
     options: WriteOptions,
     most_bytes: usize,
     /// The rows of the next part, so far.
     part: Vec<RecordBatch>,
     part_rows: usize,
     part_bytes: usize,
-    pending: VecDeque<PendingWrite>,
+    /// With the rows that were merged into others before.
+    pending: VecDeque<(PendingWrite, u64)>,
     /// All that is acknowledged.
     stored: Option<Written>,
 }
@@ -223,10 +226,11 @@ impl Storing<'_> {
         if part.is_empty() {
             return Ok(());
         }
+        let (part, merged_rows) = one_for_each_time(part, self.schema, &self.options)?;
         let (engine, options) = (self.engine.clone(), self.options.clone());
         let (database, table) = (self.database.to_owned(), self.table.to_owned());
         let pending = blocking(move || engine.submit_batches(&database, &table, &part, &options)).await?;
-        self.pending.push_back(pending);
+        self.pending.push_back((pending, merged_rows));
         self.acknowledge(PARTS_AHEAD).await
     }
 
@@ -235,8 +239,9 @@ impl Storing<'_> {
     async fn acknowledge(&mut self, ahead: usize) -> Result<()> {
         let mut result = Ok(());
         while self.pending.len() > ahead {
-            let Some(pending) = self.pending.pop_front() else { break };
-            match pending.await {
+            let Some((pending, merged_rows)) = self.pending.pop_front() else { break };
+            let written = pending.await.map(|written| Written { points: written.points + merged_rows, ..written });
+            match written {
                 Ok(written) => match &mut self.stored {
                     Some(stored) => stored.points += written.points,
                     None => self.stored = Some(written),

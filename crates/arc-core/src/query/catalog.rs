@@ -11,7 +11,7 @@ use datafusion::{
         information_schema::InformationSchemaProvider,
     },
     common::DataFusionError,
-    datasource::empty::EmptyTable,
+    datasource::{MemTable, empty::EmptyTable},
 };
 use futures::future::{self, BoxFuture};
 use parking_lot::Mutex;
@@ -23,6 +23,9 @@ const INFORMATION_SCHEMA: &str = "information_schema";
 
 /// The one of its tables that is not shown: it holds the server's settings and paths.
 const HIDDEN_TABLE: &str = "df_settings";
+
+/// The one that has a row for each view.
+const VIEWS: &str = "views";
 
 /// Tables read by one query, by database and name.
 type Snapshot = Mutex<HashMap<(String, String), Arc<QueriedTable>>>;
@@ -180,7 +183,12 @@ impl SchemaProvider for Information {
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>, DataFusionError> {
         let name = name.to_ascii_lowercase();
-        if name == HIDDEN_TABLE { Ok(None) } else { self.0.table(&name).await }
+        let table = if name == HIDDEN_TABLE { None } else { self.0.table(&name).await? };
+        // All tables are listed there, and none is a view.
+        Ok(match table {
+            Some(views) if name == VIEWS => Some(Arc::new(MemTable::try_new(views.schema(), vec![Vec::new()])?)),
+            table => table,
+        })
     }
 
     fn table_exist(&self, name: &str) -> bool {

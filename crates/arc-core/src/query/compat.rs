@@ -22,7 +22,7 @@ use super::{functions, statement::refuse, walk};
 use crate::{Error, Result};
 
 /// The schema of InfluxDB 3.
-const IOX: &str = "iox";
+pub(super) const IOX: &str = "iox";
 
 /// Functions of DuckDB, and what they are called here.
 const SAME: [(&str, &str); 4] = [
@@ -316,14 +316,8 @@ impl VisitorMut for TellApart {
             *mentions.entry(name).or_default() += 1;
         }
         for item in &mut select.projection {
-            let (expr, name, is_named) = match &*item {
-                SelectItem::UnnamedExpr(expr @ (Expr::Identifier(_) | Expr::CompoundIdentifier(_))) => {
-                    (expr, expr.to_string(), true)
-                }
-                SelectItem::UnnamedExpr(expr) => (expr, expr.to_string(), false),
-                SelectItem::ExprWithAlias { expr, alias } => (expr, alias.to_string(), true),
-                _ => continue,
-            };
+            let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = &*item else { continue };
+            let (name, is_named) = own_name(item).map_or_else(|| (expr.to_string(), false), |name| (name, true));
             // Further out the name would mean one of them, and nothing knows which: there it means
             // none.
             let is_ambiguous = !is_outermost && is_named && mentions.get(&name).is_some_and(|mentions| *mentions > 1);
@@ -340,8 +334,14 @@ impl VisitorMut for TellApart {
 /// Returns the name that a statement gives a column, or takes over from another.
 fn own_name(item: &SelectItem) -> Option<String> {
     match item {
-        SelectItem::UnnamedExpr(expr @ (Expr::Identifier(_) | Expr::CompoundIdentifier(_))) => Some(expr.to_string()),
-        SelectItem::ExprWithAlias { alias, .. } => Some(alias.to_string()),
+        SelectItem::UnnamedExpr(Expr::Identifier(name)) => Some(name.value.clone()),
+        SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts)) => parts.last().map(|name| name.value.clone()),
+        SelectItem::UnnamedExpr(Expr::Subquery(query)) => {
+            let mut selects = Vec::new();
+            selects_of(&query.body, &mut selects);
+            own_name(selects.first()?.projection.first()?)
+        }
+        SelectItem::ExprWithAlias { alias, .. } => Some(alias.value.clone()),
         _ => None,
     }
 }

@@ -3,11 +3,15 @@
 //! An `INSERT` whose rows have to be computed is cut in two: the query is left as a statement of
 //! its own.
 
+use arrow::{
+    compute::kernels::cast_utils::{Parser as _, string_to_timestamp_nanos},
+    datatypes::Date32Type,
+};
 use datafusion::sql::sqlparser::{
-    ast::{self, Expr, SetExpr, TableObject, Value, ValueWithSpan},
+    ast::{self, DataType, Expr, SetExpr, TableObject, TypedString, Value, ValueWithSpan},
     keywords::Keyword,
     parser::Parser,
-    tokenizer::{Location, Token, TokenWithSpan},
+    tokenizer::{Token, TokenWithSpan},
 };
 
 use super::{
@@ -75,14 +79,6 @@ fn keyword(token: &TokenWithSpan) -> Option<Keyword> {
     }
 }
 
-/// Returns the byte at a location that is counted in lines and characters.
-fn offset(sql: &str, location: Location) -> Option<usize> {
-    let (line, column) = (usize::try_from(location.line).ok()?, usize::try_from(location.column).ok()?);
-    let before: usize = sql.split_inclusive('\n').take(line.checked_sub(1)?).map(str::len).sum();
-    let (within, _) = sql.get(before..)?.char_indices().nth(column.checked_sub(1)?)?;
-    Some(before + within)
-}
-
 /// Reads an `INSERT` whose rows begin at `source`. Values that have to be computed first are a
 /// query like any other.
 pub(super) fn of_source(statement: &Statement, source: InsertSource) -> Result<Change> {
@@ -93,7 +89,7 @@ pub(super) fn of_source(statement: &Statement, source: InsertSource) -> Result<C
     }
     let shorter = || Error::internal("a statement is shorter than it was");
     let (head, rest) = statement.tokens().split_at_checked(source.token).ok_or_else(shorter)?;
-    let first = rest.first().and_then(|token| offset(statement.text(), token.span.start));
+    let first = rest.first().and_then(|token| statement::offset(statement.text(), token.span.start));
     let text = first.and_then(|first| statement.text().get(first..)).ok_or_else(shorter)?;
     let mut head = head.to_vec();
     let null = [Token::make_keyword("VALUES"), Token::LParen, Token::make_keyword("NULL"), Token::RParen];
@@ -160,7 +156,19 @@ fn refuse_more<T>() -> Result<T> {
 fn cell(expr: &Expr) -> Option<Option<Literal>> {
     match expr {
         Expr::Value(ValueWithSpan { value: Value::Null, .. }) => Some(None),
+        Expr::TypedString(typed) => time(typed).map(|time_ns| Some(Literal::Time(time_ns))),
         other => value(other).ok().map(Some),
+    }
+}
+
+/// Returns the time that `DATE '…'` or `TIMESTAMP '…'` is.
+fn time(typed: &TypedString) -> Option<i64> {
+    const DAY_NS: i64 = 86_400_000_000_000;
+    let Value::SingleQuotedString(text) = &typed.value.value else { return None };
+    match typed.data_type {
+        DataType::Date => i64::from(Date32Type::parse(text)?).checked_mul(DAY_NS),
+        DataType::Timestamp(..) => string_to_timestamp_nanos(text).ok(),
+        _ => None,
     }
 }
 

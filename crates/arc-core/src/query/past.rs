@@ -23,7 +23,7 @@ use datafusion::{
     },
 };
 
-use super::{QueryTables, statement::refuse, walk};
+use super::{QueryTables, session::CATALOG, statement::refuse, walk};
 use crate::{Error, PastMoment, Result, SnapshotInfo, model::TableSchema, view::TableView};
 
 /// Stands between the name of a database and the number of a state; no name has it.
@@ -103,6 +103,10 @@ impl Taking<'_> {
         let parts: Option<Vec<&Ident>> = name.0.iter().map(ObjectNamePart::as_ident).collect();
         let (database, table) = match parts.as_deref() {
             Some([table]) => (self.database, *table),
+            Some([catalog, database, table]) if catalog.value != CATALOG => {
+                let database = format!("{}.{}", catalog.value, database.value);
+                return ControlFlow::Break(Error::TableNotFound { database, table: table.value.clone() });
+            }
             Some([database, table]) | Some([_, database, table]) => (database.value.as_str(), *table),
             _ => return ControlFlow::Break(Error::Sql { reason: format!("{name} is no table") }),
         };

@@ -38,6 +38,9 @@ use crate::{Error, PastMoment, Result, model::TableSchema};
 /// What DataFusion says of a `SELECT` that gives two of its columns one name.
 const SAME_NAMES: &str = "require unique expression names";
 
+/// What it says where one of the two is a table's column.
+const SAME_AS_COLUMN: &str = "which would be ambiguous";
+
 /// What it says where two columns below a `SELECT` have one name, since names leave casts out.
 const SAME_BUT_CAST: &str = "duplicate unqualified field name";
 
@@ -287,20 +290,29 @@ impl StatementPlanning {
         let known = match statement::request(&self.statement)? {
             ReadRequest::ShowSnapshots => show::snapshots(&self.tables.snapshots()?)?,
             ReadRequest::ShowDatabases => show::databases(&*self.tables)?,
-            ReadRequest::ShowTables(asked) => show::tables(&*self.tables, asked.as_deref(), &self.database)?,
+            ReadRequest::ShowTables(asked) => {
+                let asked = asked.map(|name| self.database_of(name));
+                show::tables(&*self.tables, asked.as_deref(), &self.database)?
+            }
             ReadRequest::ShowColumns(database, table) => {
-                let database = database.as_deref().unwrap_or(&self.database);
-                show::columns(&*self.tables, database, &table)?
+                let database = database.map_or_else(|| self.database.clone(), |name| self.database_of(name));
+                show::columns(&*self.tables, &database, &table)?
             }
             ReadRequest::ShowSeries(database, table) => {
-                let database = database.as_deref().unwrap_or(&self.database);
-                let sql = show::series(&*self.tables, database, &table)?;
+                let database = database.map_or_else(|| self.database.clone(), |name| self.database_of(name));
+                let sql = show::series(&*self.tables, &database, &table)?;
                 return executor::block_on(self.logical(parsed(&sql)?)).map(Planned::Logical);
             }
             ReadRequest::Plan(statement) => return executor::block_on(self.query(*statement)).map(Planned::Logical),
         };
         self.values.as_ref().map_or(Ok(()), |values| parameters::check(&Schema::empty(), values))?;
         Ok(Planned::Known(known))
+    }
+
+    /// Returns the database that a name stands for.
+    fn database_of(&self, name: String) -> String {
+        let is_iox = name == compat::IOX && !self.tables.databases().contains(&name);
+        if is_iox { self.database.clone() } else { name }
     }
 
     /// Plans what people write, who mean other engines or repeat themselves now and then.
@@ -317,7 +329,9 @@ impl StatementPlanning {
         let (mut are_apart, mut casts_are_named) = (false, false);
         loop {
             match self.logical(statement.clone()).await {
-                Err(Error::Sql { reason }) if !are_apart && reason.contains(SAME_NAMES) => {
+                Err(Error::Sql { reason })
+                    if !are_apart && [SAME_NAMES, SAME_AS_COLUMN].iter().any(|said| reason.contains(said)) =>
+                {
                     are_apart = true;
                     compat::tell_apart(&mut statement)?;
                 }

@@ -102,7 +102,12 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
 
 /// Returns DataFusion's rules that make a plan one that can be run, and ours after them.
 fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
-    let mut rules = Analyzer::new().rules;
+    let rules = Analyzer::new().rules.into_iter();
+    let with_zones = |rule: Arc<dyn AnalyzerRule + Send + Sync>| match rule.name() {
+        "type_coercion" => Arc::new(semantics::TimesOfUtc(rule)) as _,
+        _ => rule,
+    };
+    let mut rules: Vec<_> = rules.map(with_zones).collect();
     let sets = rules.iter().position(|rule| rule.name() == "resolve_grouping_function").map_or(0, |at| at + 1);
     rules.insert(sets, Arc::new(semantics::SetKeys));
     rules.push(Arc::new(semantics::Semantics));

@@ -11,7 +11,7 @@ use datafusion::sql::{
         ast::{self, Ident, ObjectName, ShowStatementIn, ShowStatementInParentType, ShowStatementOptions, Visitor},
         dialect::GenericDialect,
         keywords::Keyword,
-        tokenizer::{Token, TokenWithSpan, Tokenizer, Word},
+        tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Word},
     },
 };
 
@@ -238,9 +238,32 @@ impl Statement {
         &self.text
     }
 
+    /// Returns the text up to the last word or sign: without the semicolons and comments behind it.
+    ///
+    /// ```
+    /// let statement = arc_core::Statement::parse("SELECT ';' ; -- as asked")?;
+    /// assert_eq!(statement.without_end(), "SELECT ';'");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn without_end(&self) -> &str {
+        let is_end = |token: &TokenWithSpan| matches!(token.token, Token::Whitespace(_) | Token::SemiColon);
+        let words = self.tokens.iter().rposition(|token| !is_end(token)).map_or(0, |last| last + 1);
+        let end = self.tokens.get(words).and_then(|token| offset(&self.text, token.span.start));
+        end.and_then(|end| self.text.get(..end)).unwrap_or(&self.text)
+    }
+
     pub(super) fn tokens(&self) -> &[TokenWithSpan] {
         &self.tokens
     }
+}
+
+/// Returns the byte at a location that is counted in lines and characters.
+pub(super) fn offset(sql: &str, location: Location) -> Option<usize> {
+    let (line, column) = (usize::try_from(location.line).ok()?, usize::try_from(location.column).ok()?);
+    let before: usize = sql.split_inclusive('\n').take(line.checked_sub(1)?).map(str::len).sum();
+    let (within, _) = sql.get(before..)?.char_indices().nth(column.checked_sub(1)?)?;
+    Some(before + within)
 }
 
 impl PartialEq for Statement {

@@ -99,6 +99,11 @@ fn what_cannot_be_asked_for_is_said_with_what_can() {
             ErrorKind::NotFound,
             "\"fan\" does not exist in database \"plant\"",
         ),
+        (
+            "other.plant.pump AT (TIMESTAMP => '2026-01-01T00:00:01Z')",
+            ErrorKind::NotFound,
+            "does not exist in database \"other.plant\"",
+        ),
     ] {
         let error = query(&engine, "plant", &format!("SELECT count(*) FROM {of}")).unwrap_err();
         assert!(error.kind() == kind && error.to_string().contains(expected), "{of}: {error}");

@@ -50,13 +50,89 @@ fn rows_of_a_statement_are_points_like_others() {
     assert_eq!(shown(&engine, "d", sql), expected);
 }
 
+/// A value is stored as the same one, or refused, whichever way it comes.
+#[test]
+fn values_of_a_statement_fit_as_those_of_a_query_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    let columns = "i BIGINT, u BIGINT UNSIGNED, f DOUBLE, b BOOLEAN, s TEXT, t TIMESTAMP";
+    engine.execute("d", &format!("CREATE TABLE m (time TIMESTAMP, {columns}, PRIMARY KEY (time))")).unwrap();
+    let values = [
+        "5",
+        "-1",
+        "5.0",
+        "-0.0",
+        "2.5",
+        "1e3",
+        "1e300",
+        "9007199254740993",
+        "18446744073709551615",
+        "TRUE",
+        "NULL",
+        "'x'",
+        "'5'",
+        "'2026-01-31'",
+        "'2026-01-31T12:00:00.5Z'",
+        "DATE '2026-01-31'",
+        "TIMESTAMP '2026-01-31T12:00:00'",
+    ];
+    let mut stored = 0;
+    for (time, (column, value)) in
+        ["i", "u", "f", "b", "s", "t"].iter().flat_map(|column| values.map(|value| (column, value))).enumerate()
+    {
+        let came = [
+            format!("VALUES ({time}, {value})"),
+            format!("SELECT {time}, {value}"),
+            // One that has to be computed first.
+            format!("VALUES ({time}, {value}), ({time} + 1000, NULL)"),
+        ]
+        .map(|rows| {
+            engine.execute("d", "DELETE FROM m WHERE TRUE").unwrap();
+            let inserted = engine.execute("d", &format!("INSERT INTO m (time, {column}) {rows}"));
+            inserted.is_ok().then(|| shown(&engine, "d", &format!("SELECT {column} FROM m WHERE time = {time}")))
+        });
+        stored += usize::from(came[0].is_some());
+        assert!(came[0] == came[1] && came[1] == came[2], "{column} {value}: {came:?}");
+    }
+    assert_eq!(stored, 36);
+}
+
+#[test]
+fn rows_of_one_time_without_tags_are_one_point() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    engine.execute("d", "CREATE TABLE m (time TIMESTAMP, x BIGINT, y TEXT, PRIMARY KEY (time))").unwrap();
+    write(&engine, "d", "n,h=a v=1i 1");
+    for (rows, count) in
+        [("VALUES (1, 1, 'a'), (2, 2, 'b'), (1, NULL, 'c'), (1, 3, NULL)", 4), ("SELECT time, x, y FROM m", 2)]
+    {
+        match engine.execute("d", &format!("INSERT INTO m (time, x, y) {rows}")).unwrap() {
+            Executed::Inserted(written) => assert_eq!(written.points, count),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(
+            shown(&engine, "d", "SELECT x, y FROM m ORDER BY time"),
+            "\
++---+---+
+| x | y |
++---+---+
+| 3 | c |
+| 2 | b |
++---+---+"
+        );
+    }
+    // Of a table with tags, those that have none.
+    engine.execute("d", "INSERT INTO n (time, v) SELECT 1 + 0 * i, i FROM generate_series(1, 9) AS t(i)").unwrap();
+    assert_eq!(number(&engine, "d", "SELECT v FROM n WHERE h IS NULL"), 9);
+}
+
 #[test]
 fn a_statement_that_does_not_fit_writes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let engine = open(dir.path());
     write(&engine, "d", "m,host=a x=1i 1");
     let cases = [
-        ("INSERT INTO m (time, x) VALUES (2, 2), (3, 'three')", ErrorKind::InvalidInput),
+        ("INSERT INTO m (time, x) VALUES (2, 2), (3, 'three')", ErrorKind::SchemaConflict),
         ("INSERT INTO m (time, x) VALUES (2, 2), (3)", ErrorKind::InvalidInput),
         ("INSERT INTO m (time, x) VALUES (2, 2.5)", ErrorKind::InvalidInput),
         ("INSERT INTO m (time, y) VALUES (2, 2)", ErrorKind::InvalidInput),

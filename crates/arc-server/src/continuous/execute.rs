@@ -46,7 +46,7 @@ pub(super) async fn on_request(app: &Arc<App>, query: ContinuousQuery, request: 
     let wanted = WantedWindow::read(request)?;
     let now_ns = timestamp::now_ns();
     let end_ns = wanted.end_ns.unwrap_or(now_ns);
-    let start_ns = wanted.start_ns.or(query.last_processed_ns).unwrap_or_else(|| end_ns.saturating_sub(HOUR_NS));
+    let start_ns = wanted.start_ns.or(query.processed_ns(now_ns)).unwrap_or_else(|| end_ns.saturating_sub(HOUR_NS));
     if start_ns >= end_ns {
         let text = "start_time is not before end_time; without one it is the end of the window before";
         return Err(Failure::bad_request(text));

@@ -164,6 +164,14 @@ fn check(app: &App, caller: &Caller, query: &ContinuousQuery) -> Result<(), Fail
     }
     let statement = query.check()?;
     match futures::executor::block_on(app.engine.describe(&query.database, &execute::within(query, statement), None)) {
+        Ok(described) if !described.parameters.fields().is_empty() => {
+            let name = described.parameters.field(0).name();
+            Err(Failure::bad_request(format!("query: the placeholder {name} has no value when it runs")))
+        }
+        Ok(described) if described.columns.field_with_name("time").is_err() => {
+            let text = "query: expected a column named time in its rows; they are written as points";
+            Err(Failure::bad_request(text))
+        }
         Ok(_) => Ok(()),
         // What it reads may come later.
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),

@@ -33,7 +33,7 @@ pub(super) struct ContinuousQuery {
     pub(super) retention_days: Option<u32>,
     pub(super) delete_source_after_days: Option<u32>,
     pub(super) is_active: bool,
-    /// The end of the latest window that was written.
+    /// Up to where all was written since the first window.
     pub(super) last_processed_ns: Option<i64>,
     pub(super) created_ns: i64,
     pub(super) updated_ns: i64,
@@ -76,8 +76,21 @@ impl ContinuousQuery {
         let interval = self.interval_ns();
         let whole = |time: i64| time.saturating_sub(time.rem_euclid(interval));
         let end_ns = whole(now_ns);
-        let start_ns = self.last_processed_ns.map_or(end_ns.saturating_sub(interval), whole);
+        let start_ns = self.processed_ns(now_ns).map_or(end_ns.saturating_sub(interval), whole);
         (self.is_active && start_ns < end_ns).then_some(Window { start_ns, end_ns })
+    }
+
+    /// Returns up to where all was written. A time that is yet to come is none: it is of a clock that was set back.
+    pub(super) fn processed_ns(&self, now_ns: i64) -> Option<i64> {
+        self.last_processed_ns.filter(|last| *last <= now_ns)
+    }
+
+    /// Notes that a window was written. One that begins later than all was written up to leaves a gap, which is still due.
+    pub(super) fn moves_on(&mut self, window: Window, now_ns: i64) {
+        let processed = self.processed_ns(now_ns);
+        if processed.is_none_or(|processed| window.start_ns <= processed) {
+            self.last_processed_ns = processed.max(Some(window.end_ns.min(now_ns)));
+        }
     }
 
     /// Returns when there is a window to be written, as far as is known now. One that failed waits a while.
@@ -226,6 +239,44 @@ mod tests {
         assert_eq!(hourly(Some(60 * MINUTE)).due(301 * MINUTE), window(60, 300));
         assert_eq!(hourly(Some(150 * MINUTE)).due(181 * MINUTE), window(120, 180));
         assert_eq!(ContinuousQuery { is_active: false, ..hourly(None) }.due(130 * MINUTE), None);
+    }
+
+    /// In any order of executions, by hand or not, each moment since the first window was in one.
+    #[test]
+    fn no_moment_is_left_out() {
+        let by_hand = [-150, -90, -30, 60].map(|start| [30, 90, 300].map(|minutes| Some((start, minutes))));
+        let choices = [None].into_iter().chain(by_hand.into_iter().flatten());
+        let choices: Vec<Option<(i64, i64)>> = choices.collect();
+        for order in 0..choices.len().pow(3) {
+            let (mut query, mut written, mut order) = (hourly(None), Vec::<Window>::new(), order);
+            for now in [1_000, 1_070, 1_140].map(|minutes| minutes * MINUTE) {
+                let window = match choices[order % choices.len()] {
+                    None => query.due(now).unwrap(),
+                    Some((start, minutes)) => {
+                        let start_ns = now + start * MINUTE;
+                        Window { start_ns, end_ns: start_ns + minutes * MINUTE }
+                    }
+                };
+                order /= choices.len();
+                query.moves_on(window, now);
+                written.push(window);
+                let processed = query.last_processed_ns.unwrap();
+                for moment in (written[0].start_ns..processed).step_by(60_000_000_000) {
+                    let is_in = |window: &Window| (window.start_ns..window.end_ns).contains(&moment);
+                    assert!(written.iter().any(is_in), "{moment} is in none of {written:?}");
+                }
+                assert!(processed <= now, "{written:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_stops_nothing() {
+        let mut query = hourly(Some(i64::MAX));
+        let due = query.due(130 * MINUTE).unwrap();
+        assert_eq!(due, Window { start_ns: 60 * MINUTE, end_ns: 120 * MINUTE });
+        query.moves_on(due, 130 * MINUTE);
+        assert_eq!((query.last_processed_ns, query.due(130 * MINUTE)), (Some(120 * MINUTE), None));
     }
 
     #[test]

@@ -148,7 +148,7 @@ impl ContinuousQueries {
         })
     }
 
-    /// Notes what came of an execution, unless its query was deleted meanwhile. The next window begins where this one ended.
+    /// Notes what came of an execution, unless its query was deleted meanwhile.
     pub(super) fn end(&self, id: u64, number: u64, outcome: Written) -> Result<(), Failure> {
         self.change(|kept| {
             let Some(query) = kept.queries.iter_mut().find(|query| query.id == id) else { return Ok(()) };
@@ -160,7 +160,8 @@ impl ContinuousQueries {
             execution.took_ms = (took.as_secs_f64() * 1e6).round() / 1e3;
             execution.error = error;
             if execution.status == ExecutionStatus::Completed {
-                query.last_processed_ns = query.last_processed_ns.max(Some(execution.window.end_ns));
+                let window = execution.window;
+                query.moves_on(window, timestamp::now_ns());
             }
             Ok(())
         })

@@ -80,9 +80,8 @@ fn is_show(sql: &str) -> bool {
 }
 
 async fn counted(app: &Arc<App>, query: Query, caller: Caller) -> Result<u64, Failure> {
-    // On lines of its own: it may end in a comment.
-    let sql = query.sql.trim().trim_end_matches(';');
-    let sql = format!("SELECT count(*) FROM (\n{sql}\n) AS counted");
+    let asked = caller.statement(&query.sql)?;
+    let sql = format!("SELECT count(*) FROM ({}) AS counted", asked.without_end());
     let statement = caller.statement(&sql)?;
     run(app, "estimate", caller, statement, Query { sql, ..query }).await
 }

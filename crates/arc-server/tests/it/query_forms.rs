@@ -346,6 +346,7 @@ async fn an_estimate_counts_and_warns() {
         ("SELECT * FROM cpu", 2, "none"),
         ("SELECT * FROM cpu; ", 2, "none"),
         ("SELECT * FROM cpu -- all", 2, "none"),
+        ("SELECT * FROM cpu ; -- all; of it", 2, "none"),
         ("SELECT * FROM generate_series(1, 20000)", 20_000, "low"),
         ("SELECT * FROM generate_series(1, 200000)", 200_000, "medium"),
         ("SELECT * FROM generate_series(1, 2000000)", 2_000_000, "high"),

@@ -1,6 +1,7 @@
 //! SQL functions: those that DataFusion lacks and clients of time-series stores use, and limits on
 //! those that it has. Pure: no function here sees a table.
 
+mod at_zone;
 mod average;
 mod bounded;
 mod change;
@@ -12,6 +13,7 @@ mod extremes;
 mod fill;
 mod frame;
 mod grouped;
+mod interval_span;
 mod moments;
 mod named;
 mod same_float;
@@ -29,20 +31,22 @@ use std::sync::Arc;
 
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF, WindowUDF};
 
-use self::{
-    average::Average, bounded::bounded, change::ChangeFunction, counts::CountFunction, date_diff::DateDiff,
-    epoch::Epoch, extremes::Extreme, named::Named, sum::Sum, time_bucket::TimeBucket, value_at::ValueAt,
-    width_bucket::WidthBucket, xor::BitXor,
-};
 pub(super) use self::{
+    at_zone::at_zone,
     average::sum as sum_as_floats,
     bounded::{concat_operator, limit, total_bytes},
     checked::{checked, checked_negative},
     extremes::LeastOrGreatest,
+    interval_span::interval_span,
     named::NAME as NAMED,
     same_float::{has_floats, same_float, same_float_named},
     sum::{Summed, total_of_integers, total_of_unsigned},
     time_bucket::origin_ns as time_bucket_origin_ns,
+};
+use self::{
+    average::Average, bounded::bounded, change::ChangeFunction, counts::CountFunction, date_diff::DateDiff,
+    epoch::Epoch, extremes::Extreme, named::Named, sum::Sum, time_bucket::TimeBucket, value_at::ValueAt,
+    width_bucket::WidthBucket, xor::BitXor,
 };
 use super::unplanned::FunctionKind;
 
@@ -64,7 +68,8 @@ pub(super) fn all(theirs: Vec<Arc<ScalarUDF>>, limit_bytes: usize) -> Vec<Arc<Sc
 /// Returns the functions that statements cannot call: rules put them into plans.
 #[cfg(feature = "distributed")]
 pub(super) fn unnamed(limit_bytes: usize) -> Vec<Arc<ScalarUDF>> {
-    let operators = [concat_operator(limit_bytes), same_float::function()];
+    let operators =
+        [concat_operator(limit_bytes), same_float::function(), at_zone::function(), interval_span::function()];
     checked::functions().iter().chain(&operators).map(Arc::clone).collect()
 }
 

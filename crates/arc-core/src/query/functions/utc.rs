@@ -5,7 +5,7 @@
 //!
 //! And times are rounded down, also before 1970, where DataFusion rounds some of them toward it. What
 //! begins before all times is an error, and a day on which a clock is turned back over midnight is
-//! one.
+//! one. Texts are read as nanoseconds first, and get the zone, which DataFusion forgets of a column.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use arrow::{
     },
 };
 use datafusion::{
-    common::{Result, ScalarValue, exec_err},
+    common::{Result, ScalarValue, config::ConfigOptions, exec_err},
     logical_expr::{
         ColumnarValue, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
         preimage::PreimageResult,
@@ -34,11 +34,20 @@ use super::{
 
 const FUNCTIONS: [&str; 3] = ["date_trunc", "date_part", "to_unixtime"];
 
+/// Those that read texts, and the one of them that reads nanoseconds.
+const READERS: [&str; 6] =
+    ["to_timestamp", "to_timestamp_seconds", "to_timestamp_millis", "to_timestamp_micros", NANOSECONDS, "to_unixtime"];
+const NANOSECONDS: &str = "to_timestamp_nanos";
+
 /// Returns `functions`, of which some leave out the zone where it is UTC.
 pub(super) fn without_zone(functions: Vec<Arc<ScalarUDF>>) -> Vec<Arc<ScalarUDF>> {
-    let wrap = |inner: Arc<ScalarUDF>| match FUNCTIONS.contains(&inner.name()) {
-        true => Arc::new(ScalarUDF::from(Utc { inner })),
-        false => inner,
+    let nanoseconds = functions.iter().find(|function| function.name() == NANOSECONDS).map(Arc::clone);
+    let wrap = |inner: Arc<ScalarUDF>| {
+        let nanoseconds = nanoseconds.clone().filter(|_| READERS.contains(&inner.name()));
+        match nanoseconds.is_some() || FUNCTIONS.contains(&inner.name()) {
+            true => Arc::new(ScalarUDF::from(Utc { inner, nanoseconds })),
+            false => inner,
+        }
     };
     functions.into_iter().map(wrap).collect()
 }
@@ -46,6 +55,8 @@ pub(super) fn without_zone(functions: Vec<Arc<ScalarUDF>>) -> Vec<Arc<ScalarUDF>
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Utc {
     inner: Arc<ScalarUDF>,
+    /// What reads texts for it, if it reads some.
+    nanoseconds: Option<Arc<ScalarUDF>>,
 }
 
 impl ScalarUDFImpl for Utc {
@@ -69,7 +80,17 @@ impl ScalarUDFImpl for Utc {
         self.inner.return_field_from_args(arguments)
     }
 
+    fn with_updated_config(&self, config: &ConfigOptions) -> Option<ScalarUDF> {
+        let inner = Arc::new(self.inner.inner().with_updated_config(config)?);
+        Some(ScalarUDF::from(Self { inner, nanoseconds: self.nanoseconds.clone() }))
+    }
+
     fn invoke_with_args(&self, mut arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        if let Some(nanoseconds) = &self.nanoseconds
+            && arguments.args.first().is_some_and(|text| text.data_type().is_string())
+        {
+            return read(nanoseconds, arguments);
+        }
         match (self.inner.name(), arguments.args.as_mut_slice()) {
             ("to_unixtime", [time]) => {
                 if let DataType::Timestamp(unit, _) = time.data_type() {
@@ -147,6 +168,20 @@ impl Utc {
             single @ ColumnarValue::Scalar(_) => Ok(single),
         }
     }
+}
+
+/// Reads texts as times of the type that is asked for, or as seconds.
+fn read(nanoseconds: &ScalarUDF, mut arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let asked = arguments.return_field.data_type().clone();
+    let nanoseconds_type = nanoseconds.return_type(&[])?;
+    let field = Field::clone(&arguments.return_field).with_data_type(nanoseconds_type);
+    arguments.return_field = Arc::new(field);
+    let ticks = match asked {
+        DataType::Timestamp(unit, _) => per_second(unit),
+        _ => 1,
+    };
+    let times = nanoseconds.inner().invoke_with_args(arguments)?;
+    whole_units(&times, 1_000_000_000 / ticks)?.cast_to(&asked, None)
 }
 
 /// What `date_trunc` truncates to.

@@ -6,9 +6,11 @@
 //!
 //! `min` and `max` of all rows push bounds down to files while they run. DataFusion leaves a bound
 //! out that is not known yet, as that of an aggregate of whose `FILTER` no row has been met, and
-//! then passes over rows that only this aggregate needs. Bounds of files say nothing of their NaN,
-//! which may be the greatest of all. Where an aggregate has a `FILTER` or is of floats, no bounds
-//! are pushed down.
+//! then passes over rows that only this aggregate needs. Nor is that known of a column which was
+//! NULL so far (apache/datafusion#25147). Bounds of files say nothing of their NaN, which may be the
+//! greatest of all. What is computed from columns has no bound, and rows that it needs are passed
+//! over as well. Where an aggregate has a `FILTER`, is of floats, or is one of several and of
+//! anything but a column that is never NULL, no bounds are pushed down.
 
 use std::sync::Arc;
 
@@ -18,6 +20,7 @@ use datafusion::{
         config::ConfigOptions,
         tree_node::{TreeNode, TreeNodeRecursion},
     },
+    physical_expr::{PhysicalExpr, aggregate::AggregateFunctionExpr, expressions::Column},
     physical_optimizer::PhysicalOptimizerRule,
     physical_plan::{ExecutionPlan, aggregates::AggregateExec},
 };
@@ -78,6 +81,12 @@ fn is_filtered(aggregate: &AggregateExec) -> bool {
 }
 
 fn has_exact_bounds(aggregate: &AggregateExec) -> bool {
+    let schema = aggregate.input_schema();
+    let may_be_null = |function: &Arc<AggregateFunctionExpr>| {
+        let is_known = |value: &Arc<dyn PhysicalExpr>| value.is::<Column>() && !value.nullable(&schema).unwrap_or(true);
+        !function.expressions().iter().all(is_known)
+    };
     aggregate.filter_expr().iter().all(Option::is_none)
+        && (aggregate.aggr_expr().len() == 1 || !aggregate.aggr_expr().iter().any(may_be_null))
         && !aggregate.aggr_expr().iter().any(|function| function.field().data_type().is_floating())
 }

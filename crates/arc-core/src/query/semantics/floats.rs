@@ -66,7 +66,7 @@ pub(super) fn with_equal_zeros(expr: Expr, schema: &DFSchema) -> Result<Transfor
     Ok(if wrapping.wrapped { Transformed::yes(expr) } else { Transformed::no(expr) })
 }
 
-const fn compares(operator: Operator) -> bool {
+pub(super) const fn compares(operator: Operator) -> bool {
     use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
     matches!(operator, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }

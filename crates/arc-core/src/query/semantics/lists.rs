@@ -63,9 +63,20 @@ fn turned(expr: Expr) -> Transformed<Expr> {
     })
 }
 
-/// Takes NULL out of a list, and joins two lists, if a condition is `AND` or `OR` of such.
+/// Takes NULL out of a list, and joins two lists, if a condition is `AND` or `OR` of such. Constants become what they are, for
+/// items are told apart by that.
 fn joined(expr: Expr) -> Transformed<Expr> {
     let (left, op, right) = match expr {
+        Expr::Cast(Cast { expr, field }) => {
+            let value = match &*expr {
+                Expr::Literal(value, _) => value.cast_to(field.data_type()).ok(),
+                _ => None,
+            };
+            return match value {
+                Some(value) => Transformed::yes(lit(value)),
+                None => Transformed::no(Expr::Cast(Cast { expr, field })),
+            };
+        }
         Expr::InList(list) if list.list.iter().any(is_null) => return Transformed::yes(spelled_out(list, is_null)),
         Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => (left, op, right),
         other => return Transformed::no(other),

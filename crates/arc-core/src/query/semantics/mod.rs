@@ -9,12 +9,15 @@
 mod aggregate_bounds;
 mod distinct_texts;
 mod floats;
+mod guards;
 mod integers;
+mod intervals;
 mod lists;
 mod nan_groups;
 mod null_subqueries;
 mod set_keys;
 mod subqueries;
+mod zones;
 
 use arrow::datatypes::DataType;
 use datafusion::{
@@ -33,6 +36,7 @@ pub(super) use self::{
     nan_groups::NanGroups,
     null_subqueries::NullSubqueries,
     set_keys::SetKeys,
+    zones::TimesOfUtc,
 };
 
 /// See the module.
@@ -53,8 +57,14 @@ impl AnalyzerRule for Semantics {
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
         let plan = plan.transform_up_with_subqueries(|plan| {
-            let plan = plan.map_expressions(|expr| expr.transform_up(subqueries::counted))?;
-            plan.transform_data(|plan| rewritten(plan, Phase::First))
+            let plan = plan.map_expressions(|expr| {
+                let name = NamePreserver::new_for_projection().save(&expr);
+                let expr = expr.transform_up(|expr| {
+                    subqueries::as_asked(expr)?.transform_data(|expr| Ok(guards::matching_anything(expr)))
+                })?;
+                Ok(expr.update_data(|expr| name.restore(expr)))
+            })?;
+            plan.transform_data(|plan| rewritten(plan, Phase::First))?.transform_data(guards::kept)
         })?;
         subqueries::above_aggregates(plan.data)
     }
@@ -83,7 +93,8 @@ fn rewritten(plan: LogicalPlan, phase: Phase) -> Result<Transformed<LogicalPlan>
         let same = |expr: Expr| {
             expr.transform_up(|expr| {
                 distinct_texts::sorted_by_themselves(expr, &schema)?
-                    .transform_data(|expr| floats::with_equal_zeros(expr, &schema))
+                    .transform_data(|expr| floats::with_equal_zeros(expr, &schema))?
+                    .transform_data(|expr| Ok(intervals::by_their_length(expr, &schema)))
             })
         };
         Ok(checked.transform_data(same)?.update_data(|expr| name.restore(expr)))

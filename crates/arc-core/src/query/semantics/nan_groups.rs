@@ -1,8 +1,8 @@
-//! Groups by a float of which only the first few are wanted.
+//! Groups by a float, or in the order of one, of which only the first few are wanted.
 //!
 //! DataFusion keeps them in a map of its own that compares by `==`, so that NaN never finds its
-//! group and makes a new one with each row. Here such aggregates keep all of their groups, as those
-//! without a limit do.
+//! group and makes a new one with each row, and in a heap that compares by `>`, in which NaN is
+//! nowhere. Here such aggregates keep all of their groups, as those without a limit do.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ impl PhysicalOptimizerRule for NanGroups {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_up(|plan| {
             Ok(match plan.downcast_ref::<AggregateExec>() {
-                Some(aggregate) if is_ordered(aggregate) && has_float_key(aggregate) => {
+                Some(aggregate) if is_ordered(aggregate) && has_float(aggregate) => {
                     Transformed::yes(Arc::new(aggregate.with_new_limit_options(None)))
                 }
                 _ => Transformed::no(plan),
@@ -46,7 +46,6 @@ fn is_ordered(aggregate: &AggregateExec) -> bool {
     aggregate.limit_options().is_some_and(|limit| limit.descending().is_some())
 }
 
-fn has_float_key(aggregate: &AggregateExec) -> bool {
-    let schema = aggregate.schema();
-    schema.fields().iter().take(aggregate.group_expr().expr().len()).any(|field| field.data_type().is_floating())
+fn has_float(aggregate: &AggregateExec) -> bool {
+    aggregate.schema().fields().iter().any(|field| field.data_type().is_floating())
 }

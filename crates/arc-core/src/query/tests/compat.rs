@@ -161,6 +161,12 @@ async fn columns_of_one_name_are_told_apart() {
         ),
         ("WITH t AS (SELECT 1, 1) SELECT * FROM t", "1|1_1", "1|1"),
         ("SELECT max(x) FROM m", "max(m.x)", "9.0"),
+        // One of them is a column of a table.
+        ("SELECT host, x AS host FROM m ORDER BY time LIMIT 1", "host|host_1", "a|5.0"),
+        ("SELECT x AS host, m.host FROM m ORDER BY time LIMIT 1", "host|host_1", "5.0|a"),
+        ("SELECT host, max(x) AS host FROM m GROUP BY host ORDER BY max(x) LIMIT 1", "host|host_1", "a|5.0"),
+        ("SELECT host, (SELECT max(host) AS host FROM m AS n) FROM m ORDER BY time LIMIT 1", "host|host_1", "a|b"),
+        ("SELECT * FROM (SELECT host, x AS host FROM m ORDER BY time LIMIT 1) AS t", "host_1|host_2", "a|5.0"),
     ];
     for (sql, names, row) in cases {
         let batches = store.run(sql).await.unwrap();
@@ -189,4 +195,8 @@ async fn the_schema_iox_is_known_however_it_is_asked_for() {
         let sql = format!("SELECT count(*) FROM information_schema.tables t WHERE {condition}");
         assert_eq!(store.rows(&sql).await, [tables], "{condition}");
     }
+    for sql in ["SHOW COLUMNS FROM iox.m", "SHOW TABLES FROM iox"] {
+        assert_eq!(store.rows(sql).await, store.rows(&sql.replace("iox", "db")).await, "{sql}");
+    }
+    assert_eq!(store.rows("SELECT count(*) FROM information_schema.views").await, ["0"]);
 }

@@ -382,3 +382,100 @@ async fn times_are_rounded_down_before_1970_too_or_not_at_all() {
         }
     }
 }
+
+/// Times that are equal have one text in UTC, whichever of them has a zone.
+#[tokio::test]
+async fn a_time_without_a_zone_is_of_utc_beside_one_that_has_a_zone() {
+    let store = Store::new();
+    for naive in ["TIMESTAMP '2024-01-01 12:00:00'", "CAST(s AS TIMESTAMP)"] {
+        let zoned = format!("({naive} AT TIME ZONE 'Europe/Berlin')");
+        let conditions = [
+            (format!("{zoned} = {naive}"), false),
+            (format!("{zoned} IS DISTINCT FROM {naive}"), true),
+            (format!("{zoned} < {naive}"), true),
+            (format!("{zoned} = TIMESTAMP '2024-01-01 11:00:00'"), true),
+            (format!("TIMESTAMP '2024-01-01 11:00:00' = {zoned}"), true),
+            (format!("{zoned} IN (TIMESTAMP '2024-01-01 11:00:00', TIMESTAMP '2024-01-02 11:00:00')"), true),
+            (format!("{zoned} IN ({naive}, {naive} + INTERVAL '1 day')"), false),
+            (format!("{zoned} BETWEEN TIMESTAMP '2024-01-01 11:00:00' AND TIMESTAMP '2024-01-01 11:30:00'"), true),
+            (format!("nullif({zoned}, {naive}) IS NULL"), false),
+            (format!("CASE {zoned} WHEN {naive} THEN false ELSE true END"), true),
+            (format!("{naive} - {zoned} = INTERVAL '1 hour'"), true),
+            (format!("coalesce(arrow_cast(NULL, 'Timestamp(ns, \"Asia/Tokyo\")'), {naive}) = {naive}"), true),
+            (format!("greatest({zoned}, {naive}) = {naive}"), true),
+            (format!("{zoned} IN (SELECT TIMESTAMP '2024-01-01 12:00:00')"), false),
+        ];
+        let both = format!("SELECT {zoned} AS t FROM one UNION ALL SELECT {naive} FROM one");
+        let one = "WITH one AS (SELECT '2024-01-01 12:00:00' AS s)";
+        for (rows, expected) in [
+            (format!("SELECT count(*) FROM ({both}) WHERE t = TIMESTAMP '2024-01-01 12:00:00'"), "1"),
+            (
+                format!(
+                    "SELECT count(*) FROM (SELECT {zoned} AS z FROM one) JOIN (SELECT {naive} AS n FROM one) ON z = n"
+                ),
+                "0",
+            ),
+        ] {
+            assert_eq!(store.rows(&format!("{one} {rows}")).await, [expected], "{rows}");
+        }
+        for (condition, holds) in conditions {
+            let where_it_holds =
+                format!("SELECT count(*) = 1 FROM (VALUES ('2024-01-01 12:00:00')) AS one(s) WHERE {condition}");
+            assert_eq!(store.rows(&where_it_holds).await, [holds.to_string()], "{where_it_holds}");
+            // A subquery is no part of an answer's column.
+            if !condition.contains("SELECT") {
+                let shown = format!("SELECT {condition} FROM (VALUES ('2024-01-01 12:00:00')) AS one(s)");
+                assert_eq!(store.rows(&shown).await, [holds.to_string()], "{shown}");
+            }
+        }
+    }
+}
+
+/// What reads texts says the same of a column as of a constant, and rounds down.
+#[tokio::test]
+async fn texts_are_read_as_times_wherever_they_stand() {
+    let store = Store::new();
+    for (call, expected) in [
+        ("to_timestamp(s)", "1969-12-31T23:59:58.500000001"),
+        ("to_timestamp_nanos(s)", "1969-12-31T23:59:58.500000001"),
+        ("to_timestamp_micros(s)", "1969-12-31T23:59:58.500"),
+        ("to_timestamp_millis(s)", "1969-12-31T23:59:58.500"),
+        ("to_timestamp_seconds(s)", "1969-12-31T23:59:58"),
+        ("to_timestamp_seconds(s, '%Y-%m-%dT%H:%M:%S%.f')", "1969-12-31T23:59:58"),
+        ("to_unixtime(s)", "-2"),
+    ] {
+        let text = "1969-12-31T23:59:58.500000001";
+        let of_column = format!("SELECT {call} FROM (VALUES ('{text}')) AS v(s)");
+        let of_constant = format!("SELECT {}", call.replace("(s", &format!("('{text}'")));
+        for sql in [of_column, of_constant] {
+            let found = store.rows(&sql).await;
+            assert_eq!(found[0].trim_end_matches('Z'), expected, "{sql}");
+        }
+    }
+}
+
+/// How long an interval is counts, not what it is made of.
+#[tokio::test]
+async fn intervals_are_compared_by_their_length() {
+    let store = Store::new();
+    for (condition, holds) in [
+        ("{1 day} = {24 hours}", true),
+        ("{30 hours} > {1 day}", true),
+        ("{1 month} = {30 days}", true),
+        ("{40 days} > {1 month}", true),
+        ("{-25 hours} < {-1 day}", true),
+        ("{1 day} IS DISTINCT FROM {24 hours}", false),
+        ("{36 hours} BETWEEN {1 day} AND {2 days}", true),
+        ("{48 hours} IN ({1 day}, {2 days})", true),
+        ("CASE {24 hours} WHEN {1 day} THEN true ELSE false END", true),
+        ("TIMESTAMP '2024-01-03 00:00:00' - TIMESTAMP '2024-01-01 00:00:00' > {1 day}", true),
+        ("now() - TIMESTAMP '1970-01-01 00:00:00' < {1 day}", false),
+    ] {
+        let condition = condition.replace('{', "INTERVAL '").replace('}', "'");
+        let sql = format!("SELECT {condition}");
+        assert_eq!(store.rows(&sql).await, [holds.to_string()], "{sql}");
+    }
+    let shortest = "SELECT s FROM (VALUES ('30 hours'), ('1 day'), ('23 hours')) AS v(s) \
+                    WHERE CAST(s AS INTERVAL) <= INTERVAL '1 day' ORDER BY s";
+    assert_eq!(store.rows(shortest).await, ["1 day", "23 hours"]);
+}

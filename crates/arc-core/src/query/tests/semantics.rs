@@ -443,3 +443,127 @@ async fn nan_is_one_group_also_where_few_groups_are_wanted() {
         assert_eq!(Store::new().rows(&sql).await, ["2"], "{sql}");
     }
 }
+
+fn numbers(table: &'static str, column: &'static str, values: &[i64]) -> TableBuilder {
+    let row = |(time, value): (usize, &i64)| (i64::try_from(time).unwrap(), vec![(column, Integer(*value))]);
+    TableBuilder::new(table).part(File, values.iter().enumerate().map(row).collect())
+}
+
+#[tokio::test]
+async fn a_subquery_is_asked_for_the_row_outside() {
+    let store = Store::new();
+    store.put("db", numbers("a", "k", &[1, 2, 3]));
+    store.put("db", numbers("b", "v", &[1, 1, 3]));
+    let cases: [(&str, &[&str]); 20] = [
+        // Of one table, whose columns are two all the same.
+        ("k > ANY (SELECT k FROM a WHERE k <= 2)", &["2", "3"]),
+        ("k > ALL (SELECT k FROM a WHERE k <= 2)", &["3"]),
+        ("k = ANY (SELECT k FROM a WHERE k <= 2)", &["1", "2"]),
+        ("a.k > ANY (SELECT v FROM b WHERE b.v >= a.k - 2 AND b.v > 1)", &[]),
+        ("k >= ANY (SELECT k FROM a WHERE k > ANY (SELECT k FROM a))", &["2", "3"]),
+        // A row of no rows.
+        ("EXISTS (SELECT count(*) FROM b WHERE b.v = a.k)", &["1", "2", "3"]),
+        ("NOT EXISTS (SELECT max(v) FROM b WHERE b.v = a.k)", &[]),
+        ("0 IN (SELECT count(*) FROM b WHERE b.v = a.k)", &["2"]),
+        ("0 NOT IN (SELECT count(*) FROM b WHERE b.v = a.k)", &["1", "3"]),
+        ("k > ALL (SELECT count(*) FROM b WHERE b.v = a.k)", &["2", "3"]),
+        ("k IN (SELECT max(v) FROM b WHERE b.v = a.k)", &["1", "3"]),
+        ("EXISTS (SELECT 1 FROM b WHERE b.v = a.k GROUP BY ROLLUP (b.v))", &["1", "2", "3"]),
+        ("EXISTS (SELECT 1 FROM b WHERE b.v = a.k GROUP BY b.v)", &["1", "3"]),
+        ("EXISTS (SELECT 1 FROM b WHERE b.v = a.k LIMIT 1)", &["1", "3"]),
+        ("(SELECT count(*) FROM b WHERE b.v = a.k) = 0", &["2"]),
+        ("(SELECT count(*) FROM b WHERE b.v = a.k) > 1", &["1"]),
+        ("(SELECT max(v) FROM b WHERE b.v = a.k) IS NULL", &["2"]),
+        ("(SELECT count(*) FROM b WHERE b.v = a.k) = 0 AND 1 = (SELECT count(*) FROM a WHERE k = 1)", &["2"]),
+        ("(SELECT count(*) FROM b WHERE b.v = a.k) = 0 OR k = 1", &["1", "2"]),
+        ("EXISTS (SELECT count(*) FROM b WHERE b.v = a.k HAVING count(*) > 5) OR true", &["1", "2", "3"]),
+    ];
+    for (condition, expected) in cases {
+        let sql = format!("SELECT k FROM a WHERE {condition} ORDER BY k");
+        match condition.contains("HAVING") {
+            true => assert!(store.run(&sql).await.unwrap_err().to_string().contains("HAVING of all rows"), "{sql}"),
+            false => assert_eq!(store.rows(&sql).await, expected, "{sql}"),
+        }
+    }
+    for refused in [
+        "EXISTS (SELECT * FROM b WHERE b.v = a.k OFFSET 1)",
+        "k IN (SELECT count(*) FROM b WHERE b.v = a.k HAVING count(*) > 1) AND EXISTS (SELECT 1 FROM b WHERE v = k)",
+        "NOT EXISTS (SELECT * FROM b WHERE b.v = a.k ORDER BY v LIMIT 2 OFFSET 1)",
+        "EXISTS (SELECT 1 FROM (SELECT * FROM b WHERE b.v = a.k) x JOIN (SELECT * FROM a ORDER BY k LIMIT 1) y ON x.v + 1 = y.k)",
+    ] {
+        let error = store.run(&format!("SELECT k FROM a WHERE {refused}")).await.unwrap_err();
+        assert!(error.to_string().contains("that names columns outside"), "{refused}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_case_guards_what_its_branches_compute() {
+    let store = Store::new();
+    for (condition, of_rows) in [
+        ("CASE WHEN s ~ '^[0-9]+$' THEN CAST(s AS INT) > 0 ELSE false END", ["false", "true", ""]),
+        ("CASE WHEN n = 0 THEN false WHEN 6 / n > 2 THEN true ELSE false END", ["false", "true", "false"]),
+        ("CASE WHEN n <> 0 THEN 6 / n > 2 END", ["", "true", ""]),
+        ("s ~ '.*'", ["true", "true", ""]),
+        ("NOT (s ~ '.*')", ["false", "false", ""]),
+        ("s !~ '.*'", ["false", "false", ""]),
+        ("s ~* '.*' IS NULL", ["false", "false", "true"]),
+    ] {
+        let condition = condition.replace("CASE WHEN s", "CASE WHEN s IS NULL THEN NULL WHEN s");
+        let rows = "(VALUES (1, 'abc', 0), (2, '12', 2), (3, NULL, NULL)) AS v(i, s, n)";
+        let found = store.rows(&format!("SELECT {condition} FROM {rows} ORDER BY i")).await;
+        assert_eq!(found, of_rows, "{condition}");
+        let met = store.rows(&format!("SELECT count(*) FROM {rows} WHERE {condition}")).await;
+        assert_eq!(met, [found.iter().filter(|row| *row == "true").count().to_string()], "{condition}");
+    }
+}
+
+#[tokio::test]
+async fn bounds_and_limits_leave_no_row_out() {
+    let store = Store::new();
+    let part = |from: i64, column: &'static str| -> Vec<Row> {
+        (from..from + 2)
+            .map(|n| (n, vec![(column, Integer(n)), ("x", Float(if n == 3 { f64::NAN } else { n as f64 }))]))
+            .collect()
+    };
+    store.put("db", TableBuilder::new("m").part(File, part(1, "v")).part(File, part(3, "w")).part(File, part(5, "w")));
+    // The order of threads decides which bound is known first.
+    for _ in 0..20 {
+        assert_eq!(store.rows("SELECT min(v), max(w) FROM m").await, ["1|6"]);
+        assert_eq!(store.rows("SELECT min(v), max(v), min(w), max(w) FROM m").await, ["1|2|3|6"]);
+        let computed = "SELECT max(w), epoch_ns(max(time)), max(-epoch_ns(time)), min(-w) FROM m";
+        assert_eq!(store.rows(computed).await, ["6|6|-1|-6"]);
+        let of_time = "SELECT epoch_ns(max(time)), epoch_ns(max(time_bucket('4 nanoseconds', time - INTERVAL '4 nanoseconds'))) FROM m";
+        assert_eq!(store.rows(of_time).await.len(), 1);
+    }
+    let groups = "SELECT n, min(x) FROM (SELECT x, coalesce(v, w) AS n FROM m) AS s GROUP BY n ORDER BY 2 LIMIT";
+    assert_eq!(store.rows(&format!("{groups} 1")).await, ["1|1.0"]);
+    assert_eq!(store.rows(&format!("{groups} 3")).await, ["1|1.0", "2|2.0", "4|4.0"]);
+}
+
+/// Lists that have nothing in common are NULL for NULL, whatever the type of the column.
+#[tokio::test]
+async fn lists_know_nothing_of_null_in_each_type() {
+    let store = Store::new();
+    for (data_type, [a, b, c]) in [
+        ("UInt64", ["1", "2", "3"]),
+        ("Int64", ["1", "2", "3"]),
+        ("Int16", ["1", "2", "3"]),
+        ("Float64", ["1", "2", "3"]),
+        ("Utf8", ["'1'", "'2'", "'3'"]),
+        ("Dictionary(Int32, Utf8)", ["'1'", "'2'", "'3'"]),
+        ("Timestamp(ns, \"UTC\")", ["'1970-01-01'", "'1970-01-02'", "TIMESTAMP '1970-01-03'"]),
+        ("Date32", ["'1970-01-01'", "'1970-01-02'", "DATE '1970-01-03'"]),
+    ] {
+        let rows =
+            format!("(VALUES (1, arrow_cast({a}, '{data_type}')), (2, arrow_cast(NULL, '{data_type}'))) AS v(i, x)");
+        for (condition, of_value) in [
+            (format!("x IN ({a}, {c}) AND x IN ({b})"), "false"),
+            (format!("x NOT IN ({a}) OR x NOT IN ({b}, {c})"), "true"),
+            (format!("NOT (x IN ({a}, {b}) AND x IN ({c}))"), "true"),
+            (format!("x IN ({a}, {b}) AND x NOT IN ({b}, {c})"), "true"),
+        ] {
+            let found = store.rows(&format!("SELECT {condition} FROM {rows} ORDER BY i")).await;
+            assert_eq!(found, [of_value, ""], "{data_type}: {condition}");
+        }
+    }
+}

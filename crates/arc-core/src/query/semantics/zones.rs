@@ -1,0 +1,92 @@
+//! Times without a zone are those of UTC where they meet times with one.
+//!
+//! DataFusion gives both sides the zone of the one that has it, and reads the other as what a clock there shows, so that one
+//! time is equal to two (apache/datafusion#13212, mended by #25211). `AT TIME ZONE` says that it is meant so: only the casts
+//! that are put in to make types the same read it as UTC.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field};
+use datafusion::{
+    common::{
+        Result,
+        config::ConfigOptions,
+        tree_node::{Transformed, TreeNode, TreeNodeRecursion},
+    },
+    logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, cast, expr_rewriter::NamePreserver},
+    optimizer::AnalyzerRule,
+};
+
+use super::{super::functions::at_zone, columns};
+
+const UTC: &str = "UTC";
+
+/// What the field of a cast is called that the statement asks for.
+const ASKED: &str = "asked";
+
+/// The rule that makes types the same, around which this is.
+#[derive(Debug)]
+pub(in super::super) struct TimesOfUtc(pub(in super::super) Arc<dyn AnalyzerRule + Send + Sync>);
+
+impl AnalyzerRule for TimesOfUtc {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+        let marked = plan.transform_up_with_subqueries(|plan| plan.map_expressions(|expr| expr.transform_up(mark)))?;
+        let plan = self.0.analyze(marked.data, config)?;
+        plan.transform_up_with_subqueries(of_utc).map(|plan| plan.data)
+    }
+}
+
+fn mark(expr: Expr) -> Result<Transformed<Expr>> {
+    Ok(match expr {
+        Expr::Cast(Cast { expr, field }) if has_other_zone(field.data_type()) => {
+            let field = Arc::new(Field::new(ASKED, field.data_type().clone(), true));
+            Transformed::yes(Expr::Cast(Cast::new_from_field(expr, field)))
+        }
+        other => Transformed::no(other),
+    })
+}
+
+fn of_utc(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let has_cast = |expr: &Expr| {
+        expr.exists(|expr| Ok(matches!(expr, Expr::Cast(cast) if has_other_zone(cast.field.data_type()))))
+    };
+    let mut has_any = false;
+    plan.apply_expressions(|expr| {
+        has_any |= has_cast(expr)?;
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    if !has_any {
+        return Ok(Transformed::no(plan));
+    }
+    let schema = columns(&plan)?;
+    let names = NamePreserver::new(&plan);
+    let plan = plan.map_expressions(|expr| {
+        let name = names.save(&expr);
+        let changed = expr.transform_up(|expr| {
+            let Expr::Cast(Cast { expr, field }) = expr else { return Ok(Transformed::no(expr)) };
+            let to = field.data_type().clone();
+            Ok(match (expr.get_type(&schema), &to) {
+                (Ok(DataType::Timestamp(from, None)), DataType::Timestamp(unit, Some(zone))) if &**zone != UTC => {
+                    Transformed::yes(if field.name() == ASKED {
+                        let shown = if from == *unit { *expr } else { cast(*expr, DataType::Timestamp(*unit, None)) };
+                        at_zone(shown, zone)
+                    } else {
+                        cast(cast(*expr, DataType::Timestamp(from, Some(UTC.into()))), to)
+                    })
+                }
+                _ if field.name() == ASKED => Transformed::yes(Expr::Cast(Cast::new(expr, to))),
+                _ => Transformed::no(Expr::Cast(Cast::new_from_field(expr, field))),
+            })
+        })?;
+        Ok(changed.update_data(|expr| name.restore(expr)))
+    })?;
+    plan.map_data(LogicalPlan::recompute_schema)
+}
+
+fn has_other_zone(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Timestamp(_, Some(zone)) if &**zone != UTC)
+}
