@@ -23,7 +23,7 @@ use crate::{
     interrupt,
     keywords::Keywords,
     maintenance,
-    owned::Owned,
+    owned::{Owned, check_process},
     push,
     statements::{self, Given},
     tail::Tail,
@@ -68,6 +68,7 @@ const DEFAULT_DATABASE: &str = "default";
         wal_segment_bytes=None, query_memory_bytes=None, query_timeout=None)"
 )]
 pub(crate) fn open(py: Python<'_>, path: PathBuf, settings: Option<Bound<'_, PyDict>>) -> PyResult<Engine> {
+    check_process(py)?;
     let settings = Keywords::new("open", settings);
     let only_reads = match settings.take::<PyBackedStr>("mode")?.as_deref() {
         None | Some("rw") => false,
@@ -136,7 +137,7 @@ fn column_types(string_columns: Option<Vec<String>>, on_conflict: Option<&str>) 
 ///
 /// Use it as a context manager, or call ``close``. All methods may be called from any number of threads at once; they
 /// give the interpreter's lock free while the engine works. Use it in the process that opened it: in a forked child
-/// every call raises ``ClosedError`` (``multiprocessing`` with ``"spawn"`` is safe, and so is opening another folder).
+/// every call raises ``ClosedError`` and so does ``arc.open`` (fork before the first one, or use ``multiprocessing`` with ``"spawn"``).
 #[pyclass(frozen, module = "arc")]
 #[derive(Debug)]
 pub(crate) struct Engine(

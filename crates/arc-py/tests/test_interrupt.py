@@ -104,6 +104,22 @@ kept = [engine, pump, reader]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform does not fork")
+def test_a_fork_that_came_before_opens_its_own(folder: Path) -> None:
+    program = """
+import arc, os, sys
+child = os.fork()
+with arc.open(os.path.join(sys.argv[1], "parent" if child else "child")) as engine:
+    engine.write_lp("plant", "pump rpm=1i 1").raise_for_rejected()
+    rows = len(engine.plant.pump)
+if child == 0:
+    os._exit(rows)
+print(rows, os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+    done = run(program, folder)
+    assert (done.returncode, done.stdout) == (0, "1 1\n"), done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform does not fork")
 def test_a_fork_gets_a_clear_error_from_a_relation(folder: Path) -> None:
     program = """
 import arc, os, sys

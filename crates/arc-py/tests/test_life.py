@@ -152,7 +152,7 @@ def test_other_threads_run_while_one_waits_for_an_answer(engine: arc.Engine) -> 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform does not fork")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
-def test_a_fork_is_told_to_open_its_own(engine: arc.Engine, tmp_path: Path) -> None:
+def test_a_fork_is_told_to_be_made_before(engine: arc.Engine, tmp_path: Path) -> None:
     engine.write_lp("plant", "pump rpm=1i 1").raise_for_rejected()
     assert count(engine) == 1
     child = os.fork()
@@ -161,9 +161,10 @@ def test_a_fork_is_told_to_open_its_own(engine: arc.Engine, tmp_path: Path) -> N
         try:
             engine.write_lp("plant", "pump rpm=2i 2")
         except arc.ClosedError:
-            with arc.open(tmp_path / "own") as own:
-                own.write_lp("plant", "pump rpm=3i 3").raise_for_rejected()
-                status = 0 if count(own) == 1 else 2
+            try:
+                arc.open(tmp_path / "own")
+            except arc.ClosedError as error:
+                status = 0 if "spawn" in str(error) else 2
         finally:
             os._exit(status)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -35,7 +35,7 @@ class Engine(Store):
 
     Use it as a context manager, or call ``close``. All methods may be called from any number of threads at once; they
     give the interpreter's lock free while the engine works. Use it in the process that opened it: in a forked child
-    every call raises ``ClosedError`` (``multiprocessing`` with ``"spawn"`` is safe, and so is opening another folder).
+    every call raises ``ClosedError`` and so does ``arc.open`` (fork before the first one, or use ``multiprocessing`` with ``"spawn"``).
 
     A database is an attribute or an item, and so is a table of it: ``engine.plant.pump``, ``engine["plant"]["pump"]``.
     """
