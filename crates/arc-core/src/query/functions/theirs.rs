@@ -1,6 +1,6 @@
 //! What a function that takes the place of one of DataFusion's has from it.
 
-/// Has the names, arguments and type of an aggregate be those of `self.inner`.
+/// Has the names, arguments and type of a function be those of `self.inner`.
 macro_rules! named_as_theirs {
     () => {
         fn name(&self) -> &str {

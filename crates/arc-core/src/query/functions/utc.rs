@@ -29,6 +29,7 @@ use datafusion::{
 
 use super::{
     epoch::whole_units,
+    theirs::named_as_theirs,
     zoned::{ZonedClock, per_second},
 };
 
@@ -60,21 +61,7 @@ struct Utc {
 }
 
 impl ScalarUDFImpl for Utc {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.inner.aliases()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.inner.signature()
-    }
-
-    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
-        self.inner.return_type(arguments)
-    }
+    named_as_theirs!();
 
     fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         self.inner.return_field_from_args(arguments)
@@ -123,11 +110,16 @@ impl ScalarUDFImpl for Utc {
     }
 
     fn preimage(&self, arguments: &[Expr], literal: &Expr, context: &SimplifyContext) -> Result<PreimageResult> {
-        self.inner.preimage(arguments, literal, context)
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.inner.documentation()
+        let found = self.inner.preimage(arguments, literal, context)?;
+        let is_whole = match &found {
+            // A bound that its type cannot hold is NULL; and the bounds are those of UTC.
+            PreimageResult::Range { expr, interval } => {
+                let is_of_utc = ZonedClock::of(&context.get_data_type(expr)?)?.is_none();
+                is_of_utc && !interval.lower().is_null() && !interval.upper().is_null()
+            }
+            PreimageResult::None => true,
+        };
+        Ok(if is_whole { found } else { PreimageResult::None })
     }
 }
 

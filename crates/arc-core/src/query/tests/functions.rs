@@ -479,3 +479,25 @@ async fn intervals_are_compared_by_their_length() {
                     WHERE CAST(s AS INTERVAL) <= INTERVAL '1 day' ORDER BY s";
     assert_eq!(store.rows(shortest).await, ["1 day", "23 hours"]);
 }
+
+/// A condition on the year of a time is not a range of times that cannot be held, and not of UTC in another zone.
+#[tokio::test]
+async fn a_condition_on_the_year_is_what_the_function_says() {
+    let store = Store::new();
+    let rows = "(VALUES (TIMESTAMP '2023-12-31 23:30:00'), (TIMESTAMP '1969-12-31 23:30:00'), (NULL)) AS v(n)";
+    for time in [
+        "arrow_cast(n, 'Timestamp(ns, \"UTC\")')",
+        "n",
+        "arrow_cast(n, 'Timestamp(ns, \"UTC\")') AT TIME ZONE 'Europe/Berlin'",
+    ] {
+        for operator in ["=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM"] {
+            for year in [-5, 2, 1500, 1677, 1678, 1969, 1970, 2023, 2024, 2261, 2262, 2263, 3000, 300_000] {
+                let condition = format!("date_part('year', t) {operator} {year}");
+                let from = format!("FROM (SELECT {time} AS t FROM {rows}) AS s");
+                let met = store.rows(&format!("SELECT count(*) {from} WHERE {condition}")).await;
+                let counted = store.rows(&format!("SELECT count(*) FILTER (WHERE y {operator} {year}) FROM (SELECT date_part('year', t) AS y {from} LIMIT 9) AS c")).await;
+                assert_eq!(met, counted, "{time}: {condition}");
+            }
+        }
+    }
+}
