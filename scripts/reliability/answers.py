@@ -106,6 +106,15 @@ class Round:
             self.is_late() or self.statements >= self.options.statements or self.differences >= self.options.differences
         )
 
+    def report(self) -> int:
+        """Runs, says what came of it, and returns the status to end with."""
+        self.run()
+        print("asked: " + ", ".join(f"{count} {layout}" for layout, count in self.layouts.items()))
+        print(self.summary())
+        if not self.differences:
+            shutil.rmtree(self.parent)
+        return 1 if self.differences else 0
+
     def run(self) -> None:
         number = self.options.world or 0
         while not self.is_over():
@@ -317,13 +326,7 @@ def wait_for_merges(server: Server) -> None:
 def main() -> int:
     options = arguments()
     print(f"seed {options.seed}", flush=True)
-    of = Round(options)
-    of.run()
-    print("asked: " + ", ".join(f"{count} {layout}" for layout, count in of.layouts.items()))
-    print(of.summary())
-    if not of.differences:
-        shutil.rmtree(of.parent)
-    return 1 if of.differences else 0
+    return Round(options).report()
 
 
 if __name__ == "__main__":

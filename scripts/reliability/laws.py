@@ -15,7 +15,6 @@ import argparse
 import collections
 import json
 import pathlib
-import shutil
 import sys
 import time
 from collections.abc import Iterable
@@ -223,20 +222,14 @@ class LawRound(Round):
         return f"{laws}\n{super().summary()}"
 
 
-def main(round_: Optional[LawRound] = None) -> int:
+def main() -> int:
     options = arguments()
     options.seconds = options.minutes * 60
     unknown = set(options.laws.split(",")) - set(LAWS)
     if unknown:
         raise SystemExit(f"there are no laws {', '.join(unknown)}, but {', '.join(LAWS)}")
     print(f"seed {options.seed}", flush=True)
-    of = LawRound(options)
-    of.run()
-    print("asked: " + ", ".join(f"{count} {layout}" for layout, count in of.layouts.items()))
-    print(of.summary())
-    if not of.differences:
-        shutil.rmtree(of.parent)
-    return 1 if of.differences else 0
+    return LawRound(options).report()
 
 
 if __name__ == "__main__":

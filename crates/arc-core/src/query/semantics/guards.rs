@@ -3,38 +3,30 @@
 use arrow::datatypes::DataType;
 use datafusion::{
     common::{
-        Result, ScalarValue,
+        DFSchema, Result, ScalarValue,
         tree_node::{Transformed, TreeNode},
     },
-    logical_expr::{BinaryExpr, Case, Expr, LogicalPlan, Operator, cast, expr_rewriter::NamePreserver, lit},
+    logical_expr::{BinaryExpr, Case, Expr, Operator, cast, lit},
 };
 
-use super::{columns, is};
+use super::is;
 
 /// Keeps each `CASE` of conditions that may fail: as `AND` and `OR`, which DataFusion makes of it, nothing would be computed
 /// only where it is asked for (apache/datafusion#25136).
-pub(super) fn kept(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-    let schema = columns(&plan)?;
-    let names = NamePreserver::new(&plan);
-    plan.map_expressions(|expr| {
-        let name = names.save(&expr);
-        let kept = expr.transform_up(|expr| {
-            let Expr::Case(case) = expr else { return Ok(Transformed::no(expr)) };
-            let is_condition = case.expr.is_none()
-                && case.when_then_expr.iter().all(|(_, then)| is(then, &schema, |found| *found == DataType::Boolean));
-            if !is_condition || !may_fail(&case)? {
-                return Ok(Transformed::no(Expr::Case(case)));
-            }
-            let number = |truth: Box<Expr>| Box::new(cast(*truth, DataType::Int8));
-            let numbers = Case {
-                expr: None,
-                when_then_expr: case.when_then_expr.into_iter().map(|(when, then)| (when, number(then))).collect(),
-                else_expr: case.else_expr.map(number),
-            };
-            Ok(Transformed::yes(cast(Expr::Case(numbers), DataType::Boolean)))
-        })?;
-        Ok(kept.update_data(|expr| name.restore(expr)))
-    })
+pub(super) fn kept(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let Expr::Case(case) = expr else { return Ok(Transformed::no(expr)) };
+    let is_condition = case.expr.is_none()
+        && case.when_then_expr.iter().all(|(_, then)| is(then, schema, |found| *found == DataType::Boolean));
+    if !is_condition || !may_fail(&case)? {
+        return Ok(Transformed::no(Expr::Case(case)));
+    }
+    let number = |truth: Box<Expr>| Box::new(cast(*truth, DataType::Int8));
+    let numbers = Case {
+        expr: None,
+        when_then_expr: case.when_then_expr.into_iter().map(|(when, then)| (when, number(then))).collect(),
+        else_expr: case.else_expr.map(number),
+    };
+    Ok(Transformed::yes(cast(Expr::Case(numbers), DataType::Boolean)))
 }
 
 /// Returns whether something that a condition of `case` guards may be an error.

@@ -64,7 +64,7 @@ impl AnalyzerRule for Semantics {
                 })?;
                 Ok(expr.update_data(|expr| name.restore(expr)))
             })?;
-            plan.transform_data(|plan| rewritten(plan, Phase::First))?.transform_data(guards::kept)
+            plan.transform_data(|plan| rewritten(plan, Phase::First))
         })?;
         subqueries::above_aggregates(plan.data)
     }
@@ -94,7 +94,8 @@ fn rewritten(plan: LogicalPlan, phase: Phase) -> Result<Transformed<LogicalPlan>
             expr.transform_up(|expr| {
                 distinct_texts::sorted_by_themselves(expr, &schema)?
                     .transform_data(|expr| floats::with_equal_zeros(expr, &schema))?
-                    .transform_data(|expr| Ok(intervals::by_their_length(expr, &schema)))
+                    .transform_data(|expr| Ok(intervals::by_their_length(expr, &schema)))?
+                    .transform_data(|expr| guards::kept(expr, &schema))
             })
         };
         Ok(checked.transform_data(same)?.update_data(|expr| name.restore(expr)))

@@ -103,6 +103,8 @@ struct RowsOfNone {
     most: usize,
     /// Whether a condition may leave it out.
     is_filtered: bool,
+    /// Whether it is about the row outside.
+    is_correlated: bool,
 }
 
 impl RowsOfNone {
@@ -111,7 +113,7 @@ impl RowsOfNone {
         let mut is_filtered = false;
         loop {
             if let Some(most) = rows_of_none(plan) {
-                return Ok(Some(Self { most, is_filtered }));
+                return Ok(Some(Self { most, is_filtered, is_correlated: !plan.all_out_ref_exprs().is_empty() }));
             }
             plan = match plan {
                 LogicalPlan::Projection(projection) => &projection.input,
@@ -142,8 +144,8 @@ fn gives_one_row(subquery: &Subquery, is_of_all: bool) -> Result<bool> {
         return Ok(false);
     }
     match RowsOfNone::of(&subquery.subquery)? {
-        None => Ok(false),
-        Some(RowsOfNone { most: 1, is_filtered: false }) => Ok(true),
+        None | Some(RowsOfNone { is_correlated: false, .. }) => Ok(false),
+        Some(RowsOfNone { most: 1, is_filtered: false, .. }) => Ok(true),
         Some(RowsOfNone { is_filtered: false, .. }) if !is_of_all => Ok(false),
         Some(_) => plan_err!(
             "HAVING or ROLLUP of all rows in an IN, ANY or ALL that names columns outside is not supported; join with the groups"
@@ -158,7 +160,7 @@ fn existing(exists: Exists) -> Result<Transformed<Expr>> {
     let is_correlated = is_correlated(&exists.subquery);
     match RowsOfNone::of(plan)? {
         Some(RowsOfNone { is_filtered: false, .. }) => return Ok(Transformed::yes(lit(!exists.negated))),
-        Some(_) if is_correlated => {
+        Some(RowsOfNone { is_correlated: true, .. }) => {
             return plan_err!(
                 "HAVING of all rows in an EXISTS that names columns outside is not supported; compare the aggregate itself, \
                  as in (SELECT count(*) …) > 0"

@@ -454,7 +454,7 @@ async fn a_subquery_is_asked_for_the_row_outside() {
     let store = Store::new();
     store.put("db", numbers("a", "k", &[1, 2, 3]));
     store.put("db", numbers("b", "v", &[1, 1, 3]));
-    let cases: [(&str, &[&str]); 20] = [
+    let cases: [(&str, &[&str]); 23] = [
         // Of one table, whose columns are two all the same.
         ("k > ANY (SELECT k FROM a WHERE k <= 2)", &["2", "3"]),
         ("k > ALL (SELECT k FROM a WHERE k <= 2)", &["3"]),
@@ -470,6 +470,10 @@ async fn a_subquery_is_asked_for_the_row_outside() {
         ("k IN (SELECT max(v) FROM b WHERE b.v = a.k)", &["1", "3"]),
         ("EXISTS (SELECT 1 FROM b WHERE b.v = a.k GROUP BY ROLLUP (b.v))", &["1", "2", "3"]),
         ("EXISTS (SELECT 1 FROM b WHERE b.v = a.k GROUP BY b.v)", &["1", "3"]),
+        // The aggregate itself is of all rows.
+        ("EXISTS (SELECT 1 FROM (SELECT count(*) AS n FROM b) AS s WHERE s.n > a.k)", &["1", "2"]),
+        ("NOT EXISTS (SELECT 1 FROM (SELECT max(v) AS n FROM b) AS s WHERE s.n > a.k)", &["3"]),
+        ("k IN (SELECT n FROM (SELECT count(*) AS n FROM b) AS s WHERE s.n >= a.k)", &["3"]),
         ("EXISTS (SELECT 1 FROM b WHERE b.v = a.k LIMIT 1)", &["1", "3"]),
         ("(SELECT count(*) FROM b WHERE b.v = a.k) = 0", &["2"]),
         ("(SELECT count(*) FROM b WHERE b.v = a.k) > 1", &["1"]),
