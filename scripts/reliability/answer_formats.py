@@ -23,7 +23,11 @@ def read(form: str, data: bytes, types: Sequence[pa.DataType]) -> pa.Table:
     if form == "arrow":
         return pa.ipc.open_stream(data).read_all()
     if form == "parquet":
-        return pyarrow.parquet.read_table(io.BytesIO(data))
+        table = pyarrow.parquet.read_table(io.BytesIO(data))
+        for place, (found, wanted) in enumerate(zip(table.schema, types)):
+            if str(found.type) == in_parquet(wanted):
+                table = table.set_column(place, found.name, table.column(place).cast(wanted))
+        return table
     if form == "csv":
         names = data[: data.index(b"\n")].decode().split(",")
         # Times are in UTC, also those without a zone.
@@ -79,6 +83,13 @@ def is_said_in_text(type_: pa.DataType) -> bool:
             pa.types.is_fixed_size_binary,
             pa.types.is_float16,
         )
+    )
+
+
+def in_parquet(type_: pa.DataType) -> str:
+    """The type that Parquet has in place of times in seconds and of days in milliseconds."""
+    return {"time32[s]": "time32[ms]", "date64[ms]": "timestamp[ms]"}.get(
+        str(type_), str(type_).replace("timestamp[s", "timestamp[ms")
     )
 
 

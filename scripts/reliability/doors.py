@@ -119,20 +119,7 @@ def is_beside(values: tuple[Any, ...]) -> bool:
     return bool(abs(values[0] - values[1]) <= 2 * math.ulp(values[0]))
 
 
-FLOATS = ("f", "f32", "f16")
-JSON_FINDERS = ("list of values", "named value")
-ROUNDED = "a float of params is read as one beside it (serde_json without float_roundtrip)"
 KNOWN = (
-    Known(ROUNDED, doors_in=JSON_INSERTS, columns=FLOATS, is_beside=True),
-    Known(ROUNDED, doors_in=JSON_INSERTS, columns=("f32",), said="is Float32 and cannot be"),
-    Known(ROUNDED, doors_in=JSON_INSERTS, columns=FLOATS, said="rows ["),
-    Known(ROUNDED, doors_out=JSON_FINDERS, columns=FLOATS, said="rows ["),
-    Known(
-        "Parquet has no times in seconds and no dates in milliseconds: they come as integers",
-        doors_out=("parquet",),
-        columns=("ts_s", "d64", "t32"),
-        said="the type is int",
-    ),
     Known("decimals in MessagePack are not the nearest float", doors_out=("msgpack",), is_beside=True),
     Known(
         "a list in Parquet has an inner field `element`, and is no list of a table that Arrow made, where it is `item`",

@@ -248,7 +248,7 @@ def test_an_error_and_rows_that_are_not_found_are_differences(tmp_path: Any) -> 
 def test_what_is_known_is_of_one_kind() -> None:
     rounded = KNOWN[0]
     near, far = (0.1, math.nextafter(0.1, 1)), (0.1, 0.2)
-    assert rounded.holds("INSERT list", "json", "f", "", near)
-    for door, column, values in (("INSERT list", "f", far), ("INSERT VALUES", "f", near), ("INSERT list", "i", near)):
-        assert not rounded.holds(door, "json", column, "", values)
+    assert rounded.holds("Parquet", "msgpack", "d", "", near)
+    for door_out, values in (("msgpack", far), ("json", near)):
+        assert not rounded.holds("Parquet", door_out, "d", "", values)
     assert TAG.name not in {name for known in KNOWN for name in known.columns}
