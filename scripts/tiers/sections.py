@@ -73,7 +73,7 @@ LANDING = (
     Section("python", 210, (*WHEEL, *SERVER), beside=True),
     Section("clients", 150, (*SERVER, "scripts/clients/", "docs/clients.md"), beside=True),
     Section("reliability", 250, (*SERVER, "scripts/reliability/"), beside=True),
-    Section("answers", 140, (*SERVER, "scripts/reliability/"), beside=True),
+    Section("answers", 165, (*SERVER, "scripts/reliability/"), beside=True),
 )
 
 PROOF = (
@@ -90,7 +90,7 @@ PROOF = (
     Section("hostile", 400),
     Section("edge", 120),
     Section("cluster", 300),
-    Section("long-answers", 1_200, limit_s=COLD_S),
+    Section("long-answers", 1_600, limit_s=COLD_S),
     Section("s3", 180, limit_s=COLD_S),
     Section("suites", 300, limit_s=1_800),
     Section("browser", 300),

@@ -147,10 +147,31 @@ fn from_leaf(error: &DataFusionError) -> Error {
             tracing::error!(reason, "a statement met a bug of the query engine");
             Error::Sql { reason: format!("the statement cannot be run: {reason}") }
         }
-        DataFusionError::NotImplemented(reason) => Error::Sql { reason: format!("not supported: {reason}") },
+        DataFusionError::NotImplemented(reason) => Error::Sql { reason: format!("not supported: {}", unknown(reason)) },
         DataFusionError::SQL(parser, _) => Error::Sql { reason: parser.to_string() },
         other => Error::Sql { reason: tidy(&other.message()) },
     }
+}
+
+/// Returns what a plan cannot have, without the tree of the expression.
+fn unknown(reason: &str) -> &str {
+    let Some((_, expression)) = reason.split_once("does not support logical expression ") else {
+        return match reason.split_once("in sqltorel: ") {
+            Some((_, node)) => named(node),
+            None => reason,
+        };
+    };
+    match named(expression) {
+        "InSubquery" => "IN (SELECT …) as a value: it can be a condition of WHERE, or of a JOIN",
+        "Exists" => "EXISTS as a value: it can be a condition of WHERE, or (SELECT count(*) FROM …) > 0",
+        "ScalarSubquery" => "a subquery that is compared with the row outside by more than =: a JOIN says the same",
+        name => name,
+    }
+}
+
+/// Returns the name that the text of an expression begins with.
+fn named(expression: &str) -> &str {
+    expression.split(|letter: char| !letter.is_alphanumeric()).next().unwrap_or(expression)
 }
 
 /// Returns a message without what is meant for the library's own developers.

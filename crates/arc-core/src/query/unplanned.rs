@@ -8,11 +8,11 @@ use std::ops::ControlFlow;
 use datafusion::sql::{
     parser::Statement,
     sqlparser::ast::{
-        Array, Cte, DuplicateTreatment, Expr, ExprWithAliasAndOrderBy, Function, FunctionArg, FunctionArgumentClause,
-        FunctionArgumentList, FunctionArguments, GroupByExpr, Join, JoinConstraint, JoinOperator, OrderBy, OrderByKind,
-        OrderByOptions, PipeOperator, Query, Select, SelectFlavor, SelectItem, SetExpr, SetOperator, SetQuantifier,
-        TableAlias, TableAliasColumnDef, TableFactor, TableFunctionArgs, Visitor, WildcardAdditionalOptions,
-        WindowSpec, WindowType, With,
+        Array, BinaryOperator, Cte, DuplicateTreatment, Expr, ExprWithAliasAndOrderBy, Function, FunctionArg,
+        FunctionArgumentClause, FunctionArgumentList, FunctionArguments, GroupByExpr, Join, JoinConstraint,
+        JoinOperator, OrderBy, OrderByKind, OrderByOptions, PipeOperator, Query, Select, SelectFlavor, SelectItem,
+        SetExpr, SetOperator, SetQuantifier, TableAlias, TableAliasColumnDef, TableFactor, TableFunctionArgs, Visitor,
+        WildcardAdditionalOptions, WindowSpec, WindowType, With,
     },
 };
 
@@ -64,6 +64,12 @@ impl Visitor for Unplanned<'_> {
             // It is taken for a regular expression that may meet any part of a text.
             Expr::SimilarTo { .. } => {
                 refuse("SIMILAR TO is not known: LIKE, or ~ and a regular expression, say the same")
+            }
+            Expr::AtTimeZone { timestamp: _, time_zone } if !matches!(**time_zone, Expr::Value(_)) => {
+                refuse("AT TIME ZONE takes a constant: 'Europe/Berlin' and '+02:00' are some")
+            }
+            Expr::BinaryOp { op: BinaryOperator::BitwiseXor, .. } => {
+                refuse("^ is a power for some and exclusive or for others: write power(a, b), or (a | b) - (a & b)")
             }
             Expr::Extract { field: _, syntax: _, expr: _ } | Expr::Array(Array { elem: _, named: _ }) => Ok(()),
             _ => Ok(()),

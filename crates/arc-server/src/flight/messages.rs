@@ -99,6 +99,7 @@ pub(super) fn fetched(ticket: &[u8], database: String) -> Result<Fetched, Failur
 
 /// Reads `{"database", "sql_query", "query_type", "params"}`; the database may go by its older names.
 fn influx(ticket: &[u8], database: String) -> Result<QueryMessage, Failure> {
+    let values = values::of(ticket);
     let ticket: Map<String, Value> = serde_json::from_slice(ticket)
         .map_err(|error| Failure::bad_request(format!("the ticket is not valid JSON: {error}")))?;
     let text = |key: &str| match ticket.get(key) {
@@ -115,8 +116,7 @@ fn influx(ticket: &[u8], database: String) -> Result<QueryMessage, Failure> {
         named = named.or(text(key)?);
     }
     let database = named.map_or(database, str::to_owned);
-    let values = ticket.get("params").map_or(Ok(None), values::row)?;
-    Ok(QueryMessage { database, sql, values })
+    Ok(QueryMessage { database, sql, values: values? })
 }
 
 /// Returns the statement that reads the table of a path.

@@ -4,12 +4,12 @@
 
 use std::{sync::Arc, time::Instant};
 
+use arrow::array::RecordBatch;
 use axum::{
     extract::{Request, State},
     response::{IntoResponse, Response},
 };
 use hyper::{HeaderMap, Method, http::request::Parts};
-use serde_json::Value;
 
 use crate::{
     admin::{self, MAX_REQUEST_BYTES},
@@ -60,8 +60,7 @@ async fn asked(app: &App, parts: &Parts, body: axum::body::Body) -> Result<(Quer
         }
         Method::POST => {
             let body = body::read(app, body, &parts.headers).await?;
-            let request = admin::parse(&decompress(body.bytes, MAX_REQUEST_BYTES)?)?;
-            let (query, form) = from_json(&parts.headers, &request)?;
+            let (query, form) = from_json(&parts.headers, &decompress(body.bytes, MAX_REQUEST_BYTES)?)?;
             Ok((Query { reservation: Some(body.reservation), ..query }, form))
         }
         _ => Err(Failure::method_not_allowed("expected GET or POST", "GET, POST")),
@@ -69,13 +68,13 @@ async fn asked(app: &App, parts: &Parts, body: axum::body::Body) -> Result<(Quer
 }
 
 fn from_params(headers: &HeaderMap, params: &Params) -> Result<(Query, Form), Failure> {
-    let values = params.get("params").map_or(Ok(Value::Null), |text| admin::parse(text.as_bytes()))?;
-    read(headers, params.get("db"), params.get("q"), params.get("format"), &values)
+    let values = params.get("params").map_or(Ok(None), values::row)?;
+    read(headers, params.get("db"), params.get("q"), params.get("format"), values)
 }
 
-fn from_json(headers: &HeaderMap, request: &Value) -> Result<(Query, Form), Failure> {
-    let values = request.get("params").unwrap_or(&Value::Null);
-    read(headers, text(request, "db")?, text(request, "q")?, text(request, "format")?, values)
+fn from_json(headers: &HeaderMap, body: &[u8]) -> Result<(Query, Form), Failure> {
+    let request = &admin::parse(body)?;
+    read(headers, text(request, "db")?, text(request, "q")?, text(request, "format")?, values::of(body)?)
 }
 
 fn read(
@@ -83,13 +82,13 @@ fn read(
     database: Option<&str>,
     sql: Option<&str>,
     format: Option<&str>,
-    values: &Value,
+    values: Option<RecordBatch>,
 ) -> Result<(Query, Form), Failure> {
     let missing = |name: &str| Failure::bad_request(format!("missing required parameter {name:?}"));
     let filled = |text: Option<&str>, name| {
         text.filter(|text| !text.trim().is_empty()).map(str::to_owned).ok_or_else(|| missing(name))
     };
-    let (database, sql, values) = (filled(database, "db")?, filled(sql, "q")?, values::row(values)?);
+    let (database, sql) = (filled(database, "db")?, filled(sql, "q")?);
     let options = write::durability(headers, &Params::default())?;
     let query = Query { database, sql, values, options, may_change: true, reservation: None };
     let form = match format {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::{
     array::{Array, ArrayRef, RecordBatch, RecordBatchOptions},
-    compute::cast,
+    compute::{CastOptions, cast_with_options},
     datatypes::{DataType, Field, FieldRef, Schema, SchemaRef},
     error::ArrowError,
 };
@@ -37,7 +37,10 @@ pub(crate) fn readable(schema: &Schema, keep_dictionaries: bool) -> SchemaRef {
 
 /// Returns the same rows in the layout of `schema`, which [`readable`] made.
 pub(crate) fn converted(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
-    let columns = batch.columns().iter().zip(schema.fields()).map(|(column, field)| cast(column, field.data_type()));
+    // A value that has no form is an error, and not NULL.
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    let columns = batch.columns().iter().zip(schema.fields());
+    let columns = columns.map(|(column, field)| cast_with_options(column, field.data_type(), &options));
     // Without columns only this says how many rows there are.
     let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     RecordBatch::try_new_with_options(Arc::clone(schema), columns.collect::<Result<_, _>>()?, &rows)

@@ -2,7 +2,13 @@
 //!
 //! Without its footer, which comes last, nobody takes it for a file.
 
-use arrow::{array::RecordBatch, datatypes::SchemaRef, error::ArrowError};
+use std::sync::Arc;
+
+use arrow::{
+    array::RecordBatch,
+    datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit},
+    error::ArrowError,
+};
 use parquet::{
     arrow::ArrowWriter,
     basic::{Compression, ZstdLevel},
@@ -28,7 +34,7 @@ pub(super) struct Parquet {
 impl Parquet {
     pub(super) fn open(schema: &SchemaRef) -> Result<Self, Failure> {
         layout::check_names(schema)?;
-        let schema = layout::readable(schema, false);
+        let schema = with_times(&layout::readable(schema, false));
         let level = ZstdLevel::try_new(1).unwrap_or_default();
         let properties = WriterProperties::builder().set_compression(Compression::ZSTD(level)).build();
         let writer = ArrowWriter::try_new(Vec::new(), SchemaRef::clone(&schema), Some(properties));
@@ -39,7 +45,7 @@ impl Parquet {
 
 impl Encode for Parquet {
     fn append(&mut self, batch: &RecordBatch) -> Result<(), Failure> {
-        let batch = layout::converted(batch, &self.schema).map_err(unencodable)?;
+        let batch = layout::converted(batch, &self.schema).map_err(|error| no_form(error.into()))?;
         self.writer.write(&batch).map_err(failed)?;
         if self.writer.memory_size() >= GROUP_BYTES {
             self.writer.flush().map_err(failed)?;
@@ -58,6 +64,20 @@ impl Encode for Parquet {
     }
 }
 
+/// Returns the columns as Parquet has them: it has no times in seconds and no days in milliseconds, which would be integers.
+fn with_times(schema: &Schema) -> SchemaRef {
+    let fields = schema.fields().iter().map(|field| {
+        let known = match field.data_type() {
+            DataType::Timestamp(TimeUnit::Second, zone) => DataType::Timestamp(TimeUnit::Millisecond, zone.clone()),
+            DataType::Time32(TimeUnit::Second) => DataType::Time32(TimeUnit::Millisecond),
+            DataType::Date64 => DataType::Timestamp(TimeUnit::Millisecond, None),
+            _ => return Arc::clone(field),
+        };
+        Arc::new(Field::clone(field).with_data_type(known))
+    });
+    Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
+}
+
 fn failed(error: ParquetError) -> Failure {
     match error {
         // Known of some types only when rows come.
@@ -72,13 +92,15 @@ fn no_form(error: ParquetError) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use arrow::{
-        array::{ArrayRef, AsArray, DictionaryArray, Int64Array, TimestampNanosecondArray},
+        array::{
+            ArrayRef, AsArray, Date64Array, DictionaryArray, Int64Array, Time32SecondArray, TimestampNanosecondArray,
+            TimestampSecondArray,
+        },
+        compute::cast,
         datatypes::{DataType, Int32Type, Int64Type},
     };
-    use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+    use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 
     use super::*;
 
@@ -128,5 +150,28 @@ mod tests {
         let reader = ParquetRecordBatchReaderBuilder::try_new(bytes).unwrap();
         assert_eq!(reader.schema().fields().len(), 3);
         assert_eq!(reader.metadata().file_metadata().num_rows(), 0);
+    }
+
+    #[test]
+    fn times_in_seconds_are_times() {
+        let seconds: ArrayRef = Arc::new(TimestampSecondArray::from(vec![Some(1), None, Some(253_402_300_799)]));
+        let clock: ArrayRef = Arc::new(Time32SecondArray::from(vec![Some(1), None, Some(86_399)]));
+        let days: ArrayRef = Arc::new(Date64Array::from(vec![Some(-86_400_000), None, Some(0)]));
+        let batch = RecordBatch::try_from_iter([("t", seconds), ("c", clock), ("d", days)]).unwrap();
+        let mut parquet = Parquet::open(&batch.schema()).unwrap();
+        parquet.append(&batch).unwrap();
+        parquet.finish().unwrap();
+        let bytes = bytes::Bytes::from(std::mem::take(parquet.encoded()));
+        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+        let reader = ParquetRecordBatchReaderBuilder::try_new_with_options(bytes, options).unwrap().build().unwrap();
+        let found = reader.map(Result::unwrap).next().unwrap();
+        for (column, expected) in found.columns().iter().zip(batch.columns()) {
+            assert!(!column.data_type().is_integer(), "{}", column.data_type());
+            assert_eq!(&cast(column, expected.data_type()).unwrap(), expected);
+        }
+        let beyond: ArrayRef = Arc::new(TimestampSecondArray::from(vec![i64::MAX]));
+        let batch = RecordBatch::try_from_iter([("t", beyond)]).unwrap();
+        let failure = Parquet::open(&batch.schema()).unwrap().append(&batch).unwrap_err();
+        assert_eq!(failure.status.as_u16(), 400);
     }
 }

@@ -123,7 +123,7 @@ impl Query {
             Some(name) => name,
             None => text(&request, "database")?.filter(|name| !name.is_empty()).unwrap_or("default"),
         };
-        let values = request.get("params").map_or(Ok(None), values::row)?;
+        let values = values::of(body)?;
         let options = write::durability(headers, &params)?;
         let (database, sql) = (database.to_owned(), sql.to_owned());
         Ok(Self { database, sql, values, options, may_change: true, reservation: None })

@@ -68,7 +68,7 @@ async fn sql_that_fails_says_why() {
         ("/api/v3/query_sql?q=SELECT%201", 400, "parameter \"db\""),
         ("/api/v3/query_sql?db=plant", 400, "parameter \"q\""),
         ("/api/v3/query_sql?db=plant&q=SELECT%201&format=xml", 400, "not a format"),
-        ("/api/v3/query_sql?db=plant&q=SELECT%201&params=%7B", 400, "Invalid request body"),
+        ("/api/v3/query_sql?db=plant&q=SELECT%201&params=%7B", 400, "params cannot be read"),
         ("/api/v3/query_sql?db=plant&q=SELECT%20x%20FROM%20nothing", 404, "nothing"),
         ("/api/v3/query_sql?db=plant&q=DROP%20TABLE%20x", 405, "GET changes nothing"),
     ] {

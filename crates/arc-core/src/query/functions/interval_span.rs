@@ -7,7 +7,9 @@ use std::sync::{Arc, LazyLock};
 
 use arrow::{
     array::{ArrayRef, AsArray, Decimal128Array},
-    datatypes::{DataType, IntervalDayTimeType, IntervalMonthDayNanoType, IntervalUnit, IntervalYearMonthType},
+    datatypes::{
+        DataType, Decimal128Type, IntervalDayTimeType, IntervalMonthDayNanoType, IntervalUnit, IntervalYearMonthType,
+    },
 };
 use datafusion::{
     common::{Result, ScalarValue, exec_err},
@@ -36,6 +38,12 @@ pub(super) fn function() -> Arc<ScalarUDF> {
 /// Returns how long an interval is.
 pub(in crate::query) fn interval_span(interval: Expr) -> Expr {
     FUNCTION.call(vec![interval])
+}
+
+/// Returns whether an interval goes back in time.
+pub(in crate::query) fn is_backward(interval: &ScalarValue) -> Result<bool> {
+    let spans = spans(&interval.to_array()?)?;
+    Ok(spans.as_primitive::<Decimal128Type>().iter().flatten().any(|span| span < 0))
 }
 
 impl ScalarUDFImpl for IntervalSpan {

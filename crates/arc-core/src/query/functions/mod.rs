@@ -14,6 +14,7 @@ mod fill;
 mod frame;
 mod grouped;
 mod interval_span;
+mod kept;
 mod moments;
 mod named;
 mod same_float;
@@ -37,7 +38,8 @@ pub(super) use self::{
     bounded::{concat_operator, limit, total_bytes},
     checked::{checked, checked_negative},
     extremes::LeastOrGreatest,
-    interval_span::interval_span,
+    interval_span::{interval_span, is_backward},
+    kept::kept,
     named::NAME as NAMED,
     same_float::{has_floats, same_float, same_float_named},
     sum::{Summed, total_of_integers, total_of_unsigned},
@@ -68,8 +70,13 @@ pub(super) fn all(theirs: Vec<Arc<ScalarUDF>>, limit_bytes: usize) -> Vec<Arc<Sc
 /// Returns the functions that statements cannot call: rules put them into plans.
 #[cfg(feature = "distributed")]
 pub(super) fn unnamed(limit_bytes: usize) -> Vec<Arc<ScalarUDF>> {
-    let operators =
-        [concat_operator(limit_bytes), same_float::function(), at_zone::function(), interval_span::function()];
+    let operators = [
+        concat_operator(limit_bytes),
+        same_float::function(),
+        at_zone::function(),
+        interval_span::function(),
+        kept::function(),
+    ];
     checked::functions().iter().chain(&operators).map(Arc::clone).collect()
 }
 

@@ -74,9 +74,14 @@ impl ScalarUDFImpl for Utc {
 
     fn invoke_with_args(&self, mut arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
         if let Some(nanoseconds) = &self.nanoseconds
-            && arguments.args.first().is_some_and(|text| text.data_type().is_string())
+            && let Some(text) = arguments.args.first_mut()
         {
-            return read(nanoseconds, arguments);
+            if let DataType::Dictionary(_, value) = text.data_type() {
+                *text = text.cast_to(&value, None)?;
+            }
+            if text.data_type().is_string() {
+                return read(nanoseconds, arguments);
+            }
         }
         match (self.inner.name(), arguments.args.as_mut_slice()) {
             ("to_unixtime", [time]) => {

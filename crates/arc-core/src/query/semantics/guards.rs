@@ -1,15 +1,16 @@
-//! What a branch of `CASE` guards is computed for its rows alone, and what is true of all texts is NULL for NULL.
+//! What a branch of `CASE` guards is computed for its rows alone, and what is true of all texts is NULL for NULL. What
+//! DataFusion computes in another way than it is written, and we know no way around, is refused.
 
 use arrow::datatypes::DataType;
 use datafusion::{
     common::{
-        DFSchema, Result, ScalarValue,
+        DFSchema, Result, ScalarValue, plan_err,
         tree_node::{Transformed, TreeNode},
     },
-    logical_expr::{BinaryExpr, Case, Expr, Operator, cast, lit},
+    logical_expr::{BinaryExpr, Case, Expr, LogicalPlan, Operator, WindowFrameBound, cast, lit},
 };
 
-use super::is;
+use super::{super::functions::is_backward, is};
 
 /// Keeps each `CASE` of conditions that may fail: as `AND` and `OR`, which DataFusion makes of it, nothing would be computed
 /// only where it is asked for (apache/datafusion#25136).
@@ -58,6 +59,79 @@ pub(super) fn matching_anything(expr: Expr) -> Transformed<Expr> {
         }) if is_anything(&right) => Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(left, op, Box::new(lit(""))))),
         other => Transformed::no(other),
     }
+}
+
+/// Refuses frames that begin or end on the wrong side of their row (apache/datafusion#24902), and structures of random values,
+/// of which each use would draw anew (apache/datafusion#24678).
+pub(super) fn check(expr: &Expr) -> Result<()> {
+    match expr {
+        Expr::WindowFunction(function) => {
+            let frame = &function.params.window_frame;
+            for bound in [&frame.start_bound, &frame.end_bound] {
+                let (WindowFrameBound::Preceding(distance) | WindowFrameBound::Following(distance)) = bound else {
+                    continue;
+                };
+                if is_negative(distance)? {
+                    return plan_err!("the frame of {} has a negative bound", function.fun.name());
+                }
+            }
+            Ok(())
+        }
+        Expr::ScalarFunction(function) if matches!(function.name(), "struct" | "named_struct") => {
+            match draws(&function.args)? {
+                true => plan_err!("a structure cannot have a value that differs each time, as that of random()"),
+                false => Ok(()),
+            }
+        }
+        _ => Ok(()),
+    }
+}
+
+fn is_negative(distance: &ScalarValue) -> Result<bool> {
+    match distance.data_type() {
+        // UNBOUNDED.
+        _ if distance.is_null() => Ok(false),
+        DataType::Interval(_) => is_backward(distance),
+        number if number.is_numeric() => Ok(*distance < ScalarValue::new_zero(&number)?),
+        _ => Ok(false),
+    }
+}
+
+/// Returns whether something in expressions is another each time. Functions that are held to a limit only claim so.
+fn draws(exprs: &[Expr]) -> Result<bool> {
+    let draws = |expr: &Expr| {
+        Ok(matches!(expr, Expr::ScalarFunction(function) if matches!(function.name(), "random" | "uuid")))
+    };
+    for expr in exprs {
+        if expr.exists(draws)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Refuses groups by what differs each time: a condition on a group would draw anew (apache/datafusion#25415).
+pub(super) fn check_groups(plan: &LogicalPlan) -> Result<()> {
+    match plan {
+        LogicalPlan::Aggregate(aggregate) if draws(&aggregate.group_expr)? => plan_err!(
+            "GROUP BY takes no value that differs each time, as that of random(): compute it in a subquery in FROM"
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// Has a test for a truth be what plans run for it: DataFusion knows of the first alone that it is never NULL, and then
+/// refuses the plan.
+pub(super) fn truth(expr: Expr) -> Transformed<Expr> {
+    use Operator::{IsDistinctFrom, IsNotDistinctFrom};
+    let (value, op, truth) = match expr {
+        Expr::IsTrue(value) => (value, IsNotDistinctFrom, true),
+        Expr::IsFalse(value) => (value, IsNotDistinctFrom, false),
+        Expr::IsNotTrue(value) => (value, IsDistinctFrom, true),
+        Expr::IsNotFalse(value) => (value, IsDistinctFrom, false),
+        other => return Transformed::no(other),
+    };
+    Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(value, op, Box::new(lit(truth)))))
 }
 
 fn is_anything(pattern: &Expr) -> bool {

@@ -7,6 +7,7 @@
 //! conditions. Never changes what a column is called.
 
 mod aggregate_bounds;
+mod casts;
 mod distinct_texts;
 mod floats;
 mod guards;
@@ -57,10 +58,14 @@ impl AnalyzerRule for Semantics {
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
         let plan = plan.transform_up_with_subqueries(|plan| {
+            guards::check_groups(&plan)?;
             let plan = plan.map_expressions(|expr| {
                 let name = NamePreserver::new_for_projection().save(&expr);
                 let expr = expr.transform_up(|expr| {
-                    subqueries::as_asked(expr)?.transform_data(|expr| Ok(guards::matching_anything(expr)))
+                    guards::check(&expr)?;
+                    let expr = subqueries::as_asked(expr)?;
+                    expr.transform_data(|expr| Ok(guards::matching_anything(expr)))?
+                        .transform_data(|expr| Ok(guards::truth(expr)))
                 })?;
                 Ok(expr.update_data(|expr| name.restore(expr)))
             })?;
@@ -95,6 +100,7 @@ fn rewritten(plan: LogicalPlan, phase: Phase) -> Result<Transformed<LogicalPlan>
                 distinct_texts::sorted_by_themselves(expr, &schema)?
                     .transform_data(|expr| floats::with_equal_zeros(expr, &schema))?
                     .transform_data(|expr| Ok(intervals::by_their_length(expr, &schema)))?
+                    .transform_data(|expr| Ok(casts::as_written(expr, &schema)))?
                     .transform_data(|expr| guards::kept(expr, &schema))
             })
         };

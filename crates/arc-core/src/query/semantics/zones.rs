@@ -4,16 +4,20 @@
 //! time is equal to two (apache/datafusion#13212, mended by #25211). `AT TIME ZONE` says that it is meant so: only the casts
 //! that are put in to make types the same read it as UTC.
 
-use std::sync::Arc;
+use std::{str::FromStr, sync::Arc};
 
-use arrow::datatypes::{DataType, Field};
+use arrow::{
+    array::timezone::Tz,
+    datatypes::{DataType, Field},
+};
 use datafusion::{
     common::{
         Result,
         config::ConfigOptions,
+        plan_err,
         tree_node::{Transformed, TreeNode, TreeNodeRecursion},
     },
-    logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, cast, expr_rewriter::NamePreserver},
+    logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, TryCast, cast, expr_rewriter::NamePreserver},
     optimizer::AnalyzerRule,
 };
 
@@ -41,6 +45,17 @@ impl AnalyzerRule for TimesOfUtc {
 }
 
 fn mark(expr: Expr) -> Result<Transformed<Expr>> {
+    match &expr {
+        Expr::Cast(Cast { field, .. }) | Expr::TryCast(TryCast { field, .. }) => check(field.data_type())?,
+        Expr::ScalarFunction(function) if matches!(function.name(), "arrow_cast" | "arrow_try_cast") => {
+            if let [_, Expr::Literal(name, _)] = &*function.args
+                && let Some(Ok(data_type)) = name.try_as_str().flatten().map(DataType::from_str)
+            {
+                check(&data_type)?;
+            }
+        }
+        _ => {}
+    }
     Ok(match expr {
         Expr::Cast(Cast { expr, field }) if has_other_zone(field.data_type()) => {
             let field = Arc::new(Field::new(ASKED, field.data_type().clone(), true));
@@ -48,6 +63,26 @@ fn mark(expr: Expr) -> Result<Transformed<Expr>> {
         }
         other => Transformed::no(other),
     })
+}
+
+/// Refuses types whose values cannot all be shown: zones that nobody knows, and `Date64`, of which DataFusion cannot write
+/// each.
+fn check(data_type: &DataType) -> Result<()> {
+    match data_type {
+        DataType::Timestamp(_, Some(zone)) if zone.parse::<Tz>().is_err() => {
+            plan_err!("{zone:?} is no time zone: 'Europe/Berlin' and '+02:00' are some")
+        }
+        DataType::Date64 => plan_err!("Date64 is not known here: DATE and TIMESTAMP are"),
+        DataType::Dictionary(_, value) => check(value),
+        DataType::List(item)
+        | DataType::LargeList(item)
+        | DataType::FixedSizeList(item, _)
+        | DataType::ListView(item)
+        | DataType::LargeListView(item)
+        | DataType::Map(item, _) => check(item.data_type()),
+        DataType::Struct(fields) => fields.iter().try_for_each(|field| check(field.data_type())),
+        _ => Ok(()),
+    }
 }
 
 fn of_utc(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {

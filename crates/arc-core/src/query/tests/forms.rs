@@ -1,9 +1,24 @@
 //! Each aggregate in each form that SQL has for it: the answer is that of the plain function over
 //! the same rows, or the form is refused.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
-use datafusion::execution::SessionStateDefaults;
+use arrow::{
+    compute::SortOptions,
+    datatypes::{DataType, Field, Schema},
+};
+use datafusion::{
+    execution::SessionStateDefaults,
+    logical_expr::utils::AggregateOrderSensitivity,
+    physical_expr::{
+        PhysicalExpr, PhysicalSortExpr,
+        aggregate::AggregateExprBuilder,
+        expressions::{col, lit},
+    },
+};
 
 use super::{
     super::functions,
@@ -13,6 +28,7 @@ use super::{
         Row, Store, TableBuilder,
     },
 };
+use crate::model::time_type;
 
 /// What DISTINCT does to a function.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -89,6 +105,21 @@ const CALLS: &[Call] = &[
     call("mode", "s", false, Distinct::Counts),
     call("histogram", "i", false, Distinct::Counts),
     call("any_value", "c", false, Distinct::Counts),
+];
+
+/// How aggregates are computed in frames that slide and by group, and what they ask of the order of their rows.
+const WAYS: [&str; 9] = [
+    "slides false, by group false, order likes: array_agg",
+    "slides false, by group false, order needs: approx_median approx_percentile_cont approx_percentile_cont_with_weight \
+     arg_max arg_min nth_value string_agg",
+    "slides false, by group false, order none: any_value",
+    "slides false, by group true, order needs: approx_distinct avg bit_and bit_or",
+    "slides false, by group true, order none: bool_and bool_or",
+    "slides false, by group true, order uses: first_value last_value",
+    "slides true, by group false, order needs: delta derivative histogram increase mode rate",
+    "slides true, by group true, order needs: avg bit_xor corr count covar_pop covar_samp median percentile_cont regr_avgx \
+     regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy stddev stddev_pop var var_pop",
+    "slides true, by group true, order none: max min sum",
 ];
 
 impl Call {
@@ -204,6 +235,58 @@ fn each_aggregate_is_called_here() {
     // It has no rows of its own.
     known.remove("grouping");
     assert_eq!(known, CALLS.iter().map(|call| call.name.to_owned()).collect());
+}
+
+/// Ways of an aggregate that an upgrade of DataFusion may change: each needs its forms looked at anew.
+#[test]
+fn aggregates_take_the_ways_that_are_known() {
+    let schema = Arc::new(Schema::new(vec![
+        Field::new("x", DataType::Float64, true),
+        Field::new("y", DataType::Float64, true),
+        Field::new("i", DataType::Int64, true),
+        Field::new("c", DataType::Int64, true),
+        Field::new("n", DataType::Int64, true),
+        Field::new("s", DataType::Utf8, true),
+        Field::new("k", DataType::Utf8, true),
+        Field::new("b", DataType::Boolean, true),
+        Field::new("time", time_type(), false),
+    ]));
+    let argument = |text: &str| -> Arc<dyn PhysicalExpr> {
+        match (text.parse::<i64>(), text.parse::<f64>()) {
+            (Ok(number), _) => lit(number),
+            (_, Ok(number)) => lit(number),
+            _ if text.starts_with('\'') => lit(text.trim_matches('\'')),
+            _ => col(text, &schema).unwrap(),
+        }
+    };
+    let functions = functions::aggregates(SessionStateDefaults::default_aggregate_functions(), 1 << 20);
+    let mut found: BTreeMap<(bool, bool, &str), BTreeSet<&str>> = BTreeMap::new();
+    for call in CALLS {
+        let function = functions.iter().find(|function| function.name() == call.name).unwrap();
+        // A text with a comma in it is the separator of `string_agg`.
+        let texts = call.arguments.split(", ").map(|text| if text == "','" { "';'" } else { text });
+        let of_rows = AggregateExprBuilder::new(Arc::clone(function), texts.map(argument).collect());
+        let order = PhysicalSortExpr { expr: argument("n"), options: SortOptions::default() };
+        let of_rows = of_rows.schema(Arc::clone(&schema)).alias("a").order_by(vec![order]).build().unwrap();
+        let slides = of_rows.create_sliding_accumulator().is_ok_and(|made| made.supports_retract_batch());
+        let order = match of_rows.order_sensitivity() {
+            AggregateOrderSensitivity::Insensitive => "none",
+            AggregateOrderSensitivity::HardRequirement => "needs",
+            AggregateOrderSensitivity::SoftRequirement => "likes",
+            AggregateOrderSensitivity::Beneficial => "uses",
+        };
+        found.entry((slides, of_rows.groups_accumulator_supported(), order)).or_default().insert(call.name);
+    }
+    let shown: Vec<String> = found
+        .iter()
+        .map(|((slides, by_group, order), names)| {
+            format!(
+                "slides {slides}, by group {by_group}, order {order}: {}",
+                names.iter().copied().collect::<Vec<_>>().join(" ")
+            )
+        })
+        .collect();
+    assert_eq!(shown, WAYS);
 }
 
 #[tokio::test]

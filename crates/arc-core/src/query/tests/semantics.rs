@@ -571,3 +571,111 @@ async fn lists_know_nothing_of_null_in_each_type() {
         }
     }
 }
+
+/// A condition says the same of a constant as of a column that has its value.
+#[tokio::test]
+async fn casts_are_compared_with_constants_as_with_columns() {
+    let store = Store::new();
+    let rows = (0..40).map(|n| (n * 250_000_000 - 3_000_000_000, vec![("i", Integer(n * 25 - 300))])).collect();
+    store.put("db", TableBuilder::new("m").part(File, rows));
+    let number = "arrow_cast(i, 'Decimal128(12, 0)') / 100";
+    let seconds = "TIMESTAMP '1970-01-01 00:00:01'";
+    let cases = [
+        (format!("CAST({number} AS DECIMAL(12, 1))"), ["1.2", "CAST(1.3 AS DECIMAL(12, 1))", "-0.2"]),
+        (format!("CAST({number} AS DECIMAL(12, 0))"), ["1", "2", "-2"]),
+        (format!("CAST({number} AS BIGINT)"), ["1", "0", "-1"]),
+        (format!("arrow_cast(CAST({number} AS DECIMAL(12, 3)), 'Decimal64(12, 1)')"), ["1.2", "1.3", "0"]),
+        ("arrow_cast(i, 'Decimal128(10, -2)')".to_owned(), ["100", "2", "-3"]),
+        (
+            "arrow_cast(time, 'Timestamp(s)')".to_owned(),
+            [seconds, "TIMESTAMP '1970-01-01 00:00:01.5'", "TIMESTAMP '1969-12-31 23:59:58.1'"],
+        ),
+        (
+            "arrow_cast(time, 'Timestamp(ms, \"UTC\")')".to_owned(),
+            [seconds, "TIMESTAMP '1970-01-01 00:00:01.5000001'", "to_timestamp_nanos(-1)"],
+        ),
+        (
+            "arrow_cast(time, 'Timestamp(s, \"UTC\")')".to_owned(),
+            [seconds, "'1970-01-01 00:00:01.5'", "TIMESTAMP '1970-01-01 00:00:01' + INTERVAL '1 nanosecond'"],
+        ),
+        ("CAST(time AS DATE)".to_owned(), ["DATE '1970-01-01'", "'1969-12-31'", "DATE '2970-01-01'"]),
+        ("CAST(time AS DATE)".to_owned(), [seconds, "TIMESTAMP '1970-01-01'", "TIMESTAMP '1969-12-31 23:59:59'"]),
+        (
+            "CAST(arrow_cast(time, 'Timestamp(s)') AS DATE)".to_owned(),
+            ["DATE '1970-01-01'", "'1969-12-31'", "DATE '2970-01-01'"],
+        ),
+        ("CAST(i / 100.0 AS TEXT)".to_owned(), ["'0.25'", "'2.25'", "'-1.0'"]),
+        ("CAST(i AS TEXT)".to_owned(), ["'0'", "'025'", "'-25'"]),
+    ];
+    for (cast, [first, second, third]) in cases {
+        // Another pair for each condition.
+        let mut pairs = [[first, second], [second, third], [third, first]].into_iter().cycle();
+        for condition in [
+            "{c} = {a}",
+            "{c} <> {a}",
+            "{c} < {a}",
+            "{c} >= {a}",
+            "{a} > {c}",
+            "{c} IS DISTINCT FROM {a}",
+            "{c} IN ({a}, {b})",
+            "{c} NOT IN ({a}, {b})",
+            "{c} BETWEEN {a} AND {b}",
+            "CASE {c} WHEN {a} THEN true ELSE false END",
+            "nullif({c}, {a}) IS NULL",
+        ] {
+            let [a, b] = pairs.next().unwrap();
+            let of = |a: &str, b: &str| condition.replace("{c}", &cast).replace("{a}", a).replace("{b}", b);
+            let constant = format!("SELECT i FROM m WHERE {} ORDER BY i", of(a, b));
+            let column = of("v.a", "v.b");
+            let column = format!("SELECT i FROM m CROSS JOIN (VALUES ({a}, {b})) v(a, b) WHERE {column} ORDER BY i");
+            assert_eq!(store.rows(&constant).await, store.rows(&column).await, "{constant}");
+        }
+    }
+}
+
+/// What cannot be said right is refused, and by its name.
+#[tokio::test]
+async fn statements_without_a_right_answer_are_refused() {
+    let store = Store::new();
+    let rows = (0..3).map(|n| (n, vec![("i", Integer(n)), ("x", Float(n as f64)), ("host", Tag("a"))])).collect();
+    store.put("db", TableBuilder::new("m").part(File, rows));
+    for (sql, expected) in [
+        ("SELECT arrow_cast(-9223372036854775808, 'Date64')", "Date64"),
+        ("SELECT arrow_cast([i], 'List(Date64)') FROM m", "Date64"),
+        ("SELECT arrow_cast(time, 'Timestamp(ns, \"Europe/Nowhere\")') FROM m", "Europe/Nowhere"),
+        ("SELECT time AT TIME ZONE 'Europe/Nowhere' FROM m", "Europe/Nowhere"),
+        ("SELECT count(*) FROM m WHERE time > TIMESTAMP '1970-01-01' AT TIME ZONE 'Europe/Nowhere'", "Europe/Nowhere"),
+        (
+            "SELECT sum(i) OVER (ORDER BY time RANGE BETWEEN INTERVAL '-1 day' PRECEDING AND CURRENT ROW) FROM m",
+            "negative",
+        ),
+        ("SELECT sum(i) OVER (ORDER BY i RANGE BETWEEN '-1' PRECEDING AND CURRENT ROW) FROM m", "negative"),
+        ("SELECT sum(i) OVER (ORDER BY x RANGE BETWEEN CURRENT ROW AND '-0.5' FOLLOWING) FROM m", "negative"),
+        (
+            "SELECT sum(i) OVER (ORDER BY time RANGE BETWEEN INTERVAL '1 month -31 days' PRECEDING AND CURRENT ROW) FROM m",
+            "negative",
+        ),
+        ("SELECT time AT TIME ZONE host FROM m", "a constant"),
+        ("SELECT i IN (SELECT i FROM m) FROM m", "supported: IN (SELECT …) as a value: it"),
+        ("SELECT EXISTS (SELECT i FROM m) FROM m", "supported: EXISTS as a value: it"),
+        ("SELECT (SELECT count(*) FROM m AS n WHERE n.i < m.i) FROM m", "supported: a subquery that is compared"),
+        ("SELECT 2 ^ 3", "power(a, b)"),
+        ("SELECT i FROM m WHERE i ^ 1 = 0", "power(a, b)"),
+        ("SELECT random() < 0.5 AS k, count(*) FROM m GROUP BY k", "subquery"),
+        ("SELECT named_struct('a', random())", "structure"),
+        ("SELECT {a: random()}", "structure"),
+    ] {
+        let error = store.error(sql).await;
+        assert!(error.kind() == ErrorKind::InvalidInput && error.to_string().contains(expected), "{sql}: {error}");
+    }
+    for (sql, expected) in [
+        ("SELECT count(*) FROM (SELECT DISTINCT random() FROM m)", "3"),
+        ("SELECT count(*) FROM (SELECT k FROM (SELECT random() < 2 AS k FROM m) GROUP BY k)", "1"),
+        ("SELECT i || host FROM m WHERE i = 1", "1a"),
+        ("SELECT host || i || host FROM m WHERE i = 1", "a1a"),
+        ("SELECT sum(CASE WHEN x > 0 IS NOT FALSE THEN 0 WHEN NOT (x > 0 IS NOT FALSE) THEN 1 ELSE 0 END) FROM m", "1"),
+        ("SELECT max(CASE WHEN (x > 0) IS TRUE THEN 0 WHEN NOT (x > 0) IS TRUE THEN 1 ELSE 0 END) FROM m", "1"),
+    ] {
+        assert_eq!(store.rows(sql).await, [expected], "{sql}");
+    }
+}

@@ -56,6 +56,12 @@ impl ScalarUDFImpl for ConcatOperator {
     }
 
     fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
+        // A tag is a text beside anything.
+        let values = arguments.iter().map(|argument| match argument {
+            DataType::Dictionary(_, value) => DataType::clone(value),
+            other => other.clone(),
+        });
+        let arguments = &*values.collect::<Vec<_>>();
         let (left, right) = types(arguments)?.get_input_types()?;
         Ok(vec![left, right])
     }
