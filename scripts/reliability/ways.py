@@ -111,14 +111,11 @@ TO_BE_MENDED = {
     "not supported for Null": "types of placeholders",
     "Conflicting types for id": "types of placeholders",
     "does not satisfy order requirements": "a column twice in a union",
-    "is a dictionary of Int": "the length of a tag, stored",
     "logical expression GroupingSet": "placeholders in ROLLUP",
     "No field named": "placeholders in ROLLUP",
     "logical expression InSubquery": "IN (SELECT …) as a value",
     "logical expression Exists": "EXISTS as a value",
     "time_bucket: the bucket of a time begins": "time_bucket within days of the first time",
-    "given name and argument types '||(": "a tag and a number beside ||",
-    "for string concat operation": "a tag and a number beside ||",
     "invalid digit found": "a float in an ORDER BY of an aggregate",
 }
 

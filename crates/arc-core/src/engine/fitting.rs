@@ -61,7 +61,7 @@ fn read(array: &ArrayRef, data_type: &DataType) -> Result<Result<ArrayRef, usize
 }
 
 /// Text in any of its Arrow forms becomes `Utf8`; what is no text stays.
-fn plain(array: &ArrayRef) -> Result<ArrayRef> {
+pub(super) fn plain(array: &ArrayRef) -> Result<ArrayRef> {
     let is_text = match array.data_type() {
         DataType::Dictionary(_, values) => family(values) == Family::Text,
         other => *other != DataType::Utf8 && family(other) == Family::Text,

@@ -42,12 +42,13 @@ impl Engine {
                 given().map(|given| given.map_or(Some(None), |given| fit(given, &data_type).map(Some))).collect();
             let array = match values {
                 Some(values) => array(&data_type, values)?,
-                // Made text, or the column something else, by those who do it for all writes.
-                None if types.gives_way(name, &data_type) => own_array(&given().collect::<Vec<_>>())?,
                 None => {
                     let fit = given().map(|value| fitted(&own_array(&[value])?, &data_type, table, name));
-                    let arrays = fit.collect::<Result<Vec<_>>>()?;
-                    concat(&arrays.iter().map(|array| &**array).collect::<Vec<_>>())?
+                    match fit.collect::<Result<Vec<_>>>() {
+                        // Made text, or the column something else, by those who do it for all writes.
+                        Err(_) if types.gives_way(name, &data_type) => own_array(&given().collect::<Vec<_>>())?,
+                        arrays => concat(&arrays?.iter().map(|array| &**array).collect::<Vec<_>>())?,
+                    }
                 }
             };
             Ok((Field::new(name, array.data_type().clone(), true), array))

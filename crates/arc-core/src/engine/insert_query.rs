@@ -15,7 +15,7 @@ use tokio::{runtime::Builder, task};
 
 use super::{
     Engine,
-    fitting::fitted,
+    fitting::{fitted, plain},
     insert::{one_for_each_time, refuse, target_columns, type_of, write_options},
 };
 use crate::{
@@ -162,11 +162,11 @@ impl Shape {
         let columns: Vec<ArrayRef> = columns
             .map(|(field, array)| {
                 let (name, data_type) = (field.name(), field.data_type());
-                if self.types.gives_way(name, data_type) {
+                match fitted(array, data_type, &self.table, name) {
                     // Made text, or the column something else, by those who do it for all writes.
-                    return Ok(Arc::clone(array));
+                    Err(_) if self.types.gives_way(name, data_type) => plain(array),
+                    fitted => fitted,
                 }
-                fitted(array, data_type, &self.table, name)
             })
             .collect::<Result<_>>()?;
         let fields = self.schema.fields().iter().zip(&columns);

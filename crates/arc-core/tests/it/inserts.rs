@@ -97,6 +97,33 @@ fn values_of_a_statement_fit_as_those_of_a_query_do() {
     assert_eq!(stored, 36);
 }
 
+/// `widen` changes a column for what does not fit alone.
+#[test]
+fn values_that_fit_change_no_column() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    let _ = engine.write_lp("d", b"m,host=ab v=1i 1").unwrap();
+    let columns = "i BIGINT, u BIGINT UNSIGNED, f DOUBLE, s TEXT";
+    engine.execute("d", &format!("CREATE TABLE w (time TIMESTAMP, {columns}) WITH (on_conflict = 'widen')")).unwrap();
+    let typed =
+        || shown(&engine, "d", "SELECT column_name, data_type FROM information_schema.columns WHERE table_name = 'w'");
+    let types = typed();
+    for rows in [
+        "SELECT time, ntile(2) OVER (ORDER BY time), 1, length(host), host FROM m",
+        "SELECT time, length(host), v, 2, 'x' FROM m",
+        "SELECT time, 3.0, 4.0, 5, left(host, 1) FROM m",
+        "VALUES (5, 2.0, 3.0, 4, 'y')",
+    ] {
+        engine.execute("d", &format!("INSERT INTO w (time, i, u, f, s) {rows}")).unwrap();
+        assert_eq!(typed(), types, "{rows}");
+    }
+    engine.execute("d", "INSERT INTO w (time, u, s) SELECT time, 0.5, length(host) FROM m").unwrap();
+    assert_ne!(typed(), types);
+    let expected = "+-----+--------+\n| s   | n      |\n+-----+--------+\n| 2.5 | 2 ab x |\n+-----+--------+";
+    let sql = "SELECT sum(u) AS s, string_agg(DISTINCT s, ' ' ORDER BY s) AS n FROM w WHERE s <> 'a' AND s <> 'y' OR s IS NULL";
+    assert_eq!(shown(&engine, "d", sql), expected);
+}
+
 #[test]
 fn rows_of_one_time_without_tags_are_one_point() {
     let dir = tempfile::tempdir().unwrap();
