@@ -90,7 +90,7 @@ fn ended(result: Result<()>) -> ControlFlow<Error> {
 /// Refuses the text of a type that goes down too far, before somebody reads it.
 fn type_text(arguments: &FunctionArguments) -> Result<()> {
     let FunctionArguments::List(list) = arguments else { return Ok(()) };
-    for argument in &list.args {
+    for argument in list.args.iter().skip(1) {
         let (FunctionArg::Unnamed(argument) | FunctionArg::Named { arg: argument, .. }) = argument else { continue };
         let FunctionArgExpr::Expr(argument) = argument else { continue };
         let mut argument = argument;

@@ -78,18 +78,9 @@ pub(super) fn check(expr: &Expr) -> Result<()> {
                     return plan_err!("the frame of {} has a negative bound", function.fun.name());
                 }
             }
-            Ok(())
+            check_centroids(function.fun.name(), &function.params.args)
         }
-        Expr::AggregateFunction(function) if function.func.name().starts_with("approx_percentile_cont") => {
-            let at = if function.func.name().ends_with("_with_weight") { 3 } else { 2 };
-            match function.params.args.get(at).map(value) {
-                None => Ok(()),
-                Some(Some(most)) if is_few(&most) => Ok(()),
-                Some(_) => {
-                    plan_err!("{} takes a constant from 1 to {MAX_CENTROIDS} for its centroids", function.func.name())
-                }
-            }
-        }
+        Expr::AggregateFunction(function) => check_centroids(function.func.name(), &function.params.args),
         Expr::ScalarFunction(function) if matches!(function.name(), "struct" | "named_struct") => {
             match draws(&function.args)? {
                 true => plan_err!("a structure cannot have a value that differs each time, as that of random()"),
@@ -97,6 +88,19 @@ pub(super) fn check(expr: &Expr) -> Result<()> {
             }
         }
         _ => Ok(()),
+    }
+}
+
+fn check_centroids(function: &str, arguments: &[Expr]) -> Result<()> {
+    let at = match function {
+        "approx_percentile_cont" => 2,
+        "approx_percentile_cont_with_weight" => 3,
+        _ => return Ok(()),
+    };
+    match arguments.get(at).map(value) {
+        None => Ok(()),
+        Some(Some(most)) if is_few(&most) => Ok(()),
+        Some(_) => plan_err!("{function} takes a constant from 1 to {MAX_CENTROIDS} for its centroids"),
     }
 }
 

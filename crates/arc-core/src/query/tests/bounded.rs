@@ -192,6 +192,7 @@ async fn types_and_sketches_are_bounded() {
         ("SELECT approx_percentile_cont(0.5, 1e13) WITHIN GROUP (ORDER BY x) FROM big".to_owned(), ""),
         ("SELECT approx_percentile_cont(0.5, 10001) WITHIN GROUP (ORDER BY x) FROM big".to_owned(), "centroids"),
         ("SELECT approx_percentile_cont_with_weight(x, 1, 0.5, 100000000000000) FROM big".to_owned(), "centroids"),
+        ("SELECT approx_percentile_cont(x, 0.5, 100000000000000) OVER () FROM big".to_owned(), "centroids"),
         ("SELECT approx_percentile_cont(x, 0.5, 0) FROM big".to_owned(), "centroids"),
     ];
     for (sql, expected) in cases {
@@ -204,6 +205,7 @@ async fn types_and_sketches_are_bounded() {
         "SELECT CAST(NULL AS BIGINT[8192])",
         "SELECT CAST([1, 2] AS BIGINT[2])",
         "SELECT arrow_cast(NULL, 'List(List(Int8))')",
+        "SELECT arrow_cast('((((((((((((((((((((((((((((((((((((((((', 'LargeUtf8')",
         "SELECT approx_percentile_cont(x, 0.5, 10000) FROM big",
         "SELECT approx_percentile_cont(x, 0.5) FROM big",
         "SELECT [[1, 2], [3]][1][2]",
