@@ -20,7 +20,11 @@ use super::{
     source::ImportSource,
     time::TimeReader,
 };
-use crate::{Precision, Result, ingest::ArrowReader, model::TIME_COLUMN};
+use crate::{
+    Precision, Result,
+    ingest::ArrowReader,
+    model::{MAX_FIXED_BYTES, TIME_COLUMN, fixed_bytes},
+};
 
 /// Most rows of a piece.
 const MAX_ROWS: usize = 1 << 16;
@@ -35,6 +39,15 @@ pub(super) fn read_parquet(
 ) -> Result<()> {
     let not_parquet = |error: parquet::errors::ParquetError| source.bad(format!("it is no good Parquet file: {error}"));
     let builder = ParquetRecordBatchReaderBuilder::try_new(source.seekable()?).map_err(not_parquet)?;
+    // A file says so in a few bytes, and readers make room for the rows of a batch.
+    if let Some(wide) = builder.schema().fields().iter().find(|field| fixed_bytes(field.data_type()) > MAX_FIXED_BYTES)
+    {
+        return Err(source.bad(format!(
+            "column {:?} is {} with more than {MAX_FIXED_BYTES} bytes a value",
+            wide.name(),
+            wide.data_type()
+        )));
+    }
     let file = builder.metadata();
     let bytes: i64 = file.row_groups().iter().map(parquet::file::metadata::RowGroupMetaData::total_byte_size).sum();
     let rows = usize::try_from(file.file_metadata().num_rows()).unwrap_or(0).max(1);

@@ -9,7 +9,7 @@ use std::{
 use arrow::{
     array::{
         ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, TimestampMillisecondArray,
-        TimestampNanosecondArray,
+        TimestampNanosecondArray, new_null_array,
     },
     compute::cast,
     datatypes::DataType,
@@ -421,6 +421,15 @@ fn a_bad_file_is_refused_with_what_is_wrong() {
         writer.write(&batch).unwrap();
         writer.into_inner().unwrap()
     };
+    // A file of some hundred bytes, whose rows would be a million bytes each.
+    let wide = {
+        let time: ArrayRef = Arc::new(TimestampNanosecondArray::from(vec![1]));
+        let nothing = new_null_array(&DataType::FixedSizeBinary(1_000_000), 1);
+        let batch = RecordBatch::try_from_iter([("time", time), ("wide", nothing)]).unwrap();
+        let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
+        writer.write(&batch).unwrap();
+        writer.into_inner().unwrap()
+    };
     let (parquet, arrow) = (files(5).swap_remove(2).1, files(5).swap_remove(4).1);
     let at = |options: ImportOptions| ImportOptions { time_column: "at".to_owned(), ..options };
     let cases: Vec<(&str, Vec<u8>, ImportOptions, &str)> = vec![
@@ -434,6 +443,7 @@ fn a_bad_file_is_refused_with_what_is_wrong() {
         ("a.csv.gz", gzip(b"time,v\n1,2\n")[..20].to_vec(), table("t"), "a.csv.gz"),
         ("a.parquet", b"PAR1 or not".to_vec(), table("t"), "no good Parquet file"),
         ("a.parquet", parquet[..parquet.len() / 2].to_vec(), table("t"), "no good Parquet file"),
+        ("a.parquet", wide, table("t"), "more than 65536 bytes a value"),
         ("a.arrow", b"ARROW or not".to_vec(), table("t"), "a.arrow"),
         ("a.arrow", arrow[..arrow.len() - 9].to_vec(), table("t"), "footer"),
         ("a.arrows", two("time"), at(table("t")), "cannot be stored beside"),

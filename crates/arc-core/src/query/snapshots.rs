@@ -68,6 +68,11 @@ fn restore(mut words: StatementWords<'_>) -> Result<Change> {
             _ => return refuse(USAGE),
         }
     } else {
+        if words.any_of(&["select", "from", "table", "values", "with"]) {
+            return refuse(
+                "RESTORE takes a constant time, such as '2026-01-31T12:00:00Z' or now() - INTERVAL '1 hour'",
+            );
+        }
         let time = words.rest();
         if time.is_empty() {
             return refuse(USAGE);
@@ -122,6 +127,14 @@ impl<'a> StatementWords<'a> {
 
     fn is_over(&self) -> bool {
         self.next >= self.tokens.len()
+    }
+
+    /// Returns whether one of some keywords is still to come.
+    fn any_of(&self, keywords: &[&str]) -> bool {
+        self.tokens.iter().skip(self.next).any(|token| {
+            matches!(token, Token::Word(word) if word.quote_style.is_none()
+                && keywords.iter().any(|keyword| word.value.eq_ignore_ascii_case(keyword)))
+        })
     }
 
     /// Takes all that is left, as text.

@@ -32,6 +32,9 @@ pub(super) const MAX_NESTING: usize = 200;
 /// one level deeper.
 const MAX_CHAIN: usize = 4_000;
 
+/// Levels of a type, and subscripts that follow each other. Whoever reads a type goes down it, level by level.
+pub(super) const MAX_TYPE_LEVELS: usize = 32;
+
 /// Tables that one statement may name, counting each mention.
 const MAX_RELATIONS: usize = 512;
 
@@ -143,6 +146,9 @@ impl Statement {
         }
         if depth(&tokens) > MAX_CHAIN {
             return refuse(format!("an expression has more than {MAX_CHAIN} operators"));
+        }
+        if subscripts(&tokens) > MAX_TYPE_LEVELS {
+            return refuse(format!("more than {MAX_TYPE_LEVELS} pairs of brackets follow each other"));
         }
         let kind = StatementKind::of(&tokens);
         let (text, tokens, local) = (text.into(), Arc::new(tokens), LocalTables::default());
@@ -370,6 +376,24 @@ fn depth(tokens: &[TokenWithSpan]) -> usize {
         }
     }
     open.into_iter().map(|level| level.depth()).sum::<usize>() + level.depth()
+}
+
+/// Returns how many pairs of brackets follow each other at most, with a number or nothing in each, as behind a type.
+fn subscripts(tokens: &[TokenWithSpan]) -> usize {
+    let (mut most, mut run, mut is_open) = (0, 0, false);
+    for token in tokens.iter().map(|token| &token.token) {
+        match token {
+            Token::Whitespace(_) => {}
+            Token::LBracket if !is_open => is_open = true,
+            Token::Number(..) if is_open => {}
+            Token::RBracket if is_open => {
+                (run, is_open) = (run + 1, false);
+                most = most.max(run);
+            }
+            _ => (run, is_open) = (0, false),
+        }
+    }
+    most
 }
 
 /// The items between one pair of parentheses, so far.

@@ -9,14 +9,17 @@ use datafusion::sql::{
     parser::Statement,
     sqlparser::ast::{
         Array, BinaryOperator, Cte, DuplicateTreatment, Expr, ExprWithAliasAndOrderBy, Function, FunctionArg,
-        FunctionArgumentClause, FunctionArgumentList, FunctionArguments, GroupByExpr, Join, JoinConstraint,
-        JoinOperator, OrderBy, OrderByKind, OrderByOptions, PipeOperator, Query, Select, SelectFlavor, SelectItem,
-        SetExpr, SetOperator, SetQuantifier, TableAlias, TableAliasColumnDef, TableFactor, TableFunctionArgs, Visitor,
-        WildcardAdditionalOptions, WindowSpec, WindowType, With,
+        FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, GroupByExpr, Join,
+        JoinConstraint, JoinOperator, OrderBy, OrderByKind, OrderByOptions, PipeOperator, Query, Select, SelectFlavor,
+        SelectItem, SetExpr, SetOperator, SetQuantifier, TableAlias, TableAliasColumnDef, TableFactor,
+        TableFunctionArgs, Visitor, WildcardAdditionalOptions, WindowSpec, WindowType, With,
     },
 };
 
-use super::{statement::refuse, walk};
+use super::{
+    statement::{MAX_TYPE_LEVELS, refuse},
+    walk,
+};
 use crate::{Error, Result};
 
 /// What a function does with what may stand in its parentheses and behind them.
@@ -82,6 +85,23 @@ fn ended(result: Result<()>) -> ControlFlow<Error> {
         Ok(()) => ControlFlow::Continue(()),
         Err(error) => ControlFlow::Break(error),
     }
+}
+
+/// Refuses the text of a type that goes down too far, before somebody reads it.
+fn type_text(arguments: &FunctionArguments) -> Result<()> {
+    let FunctionArguments::List(list) = arguments else { return Ok(()) };
+    for argument in list.args.iter().skip(1) {
+        let (FunctionArg::Unnamed(argument) | FunctionArg::Named { arg: argument, .. }) = argument else { continue };
+        let FunctionArgExpr::Expr(argument) = argument else { continue };
+        let mut argument = argument;
+        while let Expr::Nested(inner) = argument {
+            argument = inner;
+        }
+        let Expr::Value(value) = argument else { continue };
+        let levels = value.value.clone().into_string().map_or(0, |text| text.matches(['(', '<']).count());
+        without(levels > MAX_TYPE_LEVELS, &format!("a type has more than {MAX_TYPE_LEVELS} levels"))?;
+    }
+    Ok(())
 }
 
 /// Refuses a part if it is there.
@@ -324,6 +344,9 @@ impl Unplanned<'_> {
             Some(_) => name.value.clone(),
             None => name.value.to_ascii_lowercase(),
         });
+        if called.as_deref().is_some_and(|called| matches!(called, "arrow_cast" | "arrow_try_cast")) {
+            type_text(args)?;
+        }
         let Some(kind) = called.and_then(|called| (self.kind)(&called)) else { return Ok(()) };
         let (mut is_distinct, mut is_all, mut is_ordered, mut has_clauses) = (false, false, false, false);
         if let FunctionArguments::List(FunctionArgumentList { duplicate_treatment, args: _, clauses }) = args {

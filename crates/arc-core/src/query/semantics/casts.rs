@@ -159,7 +159,7 @@ fn is_multiple(constant: &Expr, ratio: i64) -> bool {
 }
 
 /// Returns the value of a literal, cast or not.
-fn value(constant: &Expr) -> Option<ScalarValue> {
+pub(super) fn value(constant: &Expr) -> Option<ScalarValue> {
     match constant {
         Expr::Literal(value, _) => Some(value.clone()),
         Expr::Cast(Cast { expr, field }) => value(expr)?.cast_to(Field::data_type(field)).ok(),

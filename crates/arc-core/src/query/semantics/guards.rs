@@ -10,7 +10,10 @@ use datafusion::{
     logical_expr::{BinaryExpr, Case, Expr, LogicalPlan, Operator, WindowFrameBound, cast, lit},
 };
 
-use super::{super::functions::is_backward, is};
+use super::{super::functions::is_backward, casts::value, is};
+
+/// Places that a sketch of percentiles may have. It takes room for all of them at once.
+const MAX_CENTROIDS: i64 = 10_000;
 
 /// Keeps each `CASE` of conditions that may fail: as `AND` and `OR`, which DataFusion makes of it, nothing would be computed
 /// only where it is asked for (apache/datafusion#25136).
@@ -75,8 +78,9 @@ pub(super) fn check(expr: &Expr) -> Result<()> {
                     return plan_err!("the frame of {} has a negative bound", function.fun.name());
                 }
             }
-            Ok(())
+            check_centroids(function.fun.name(), &function.params.args)
         }
+        Expr::AggregateFunction(function) => check_centroids(function.func.name(), &function.params.args),
         Expr::ScalarFunction(function) if matches!(function.name(), "struct" | "named_struct") => {
             match draws(&function.args)? {
                 true => plan_err!("a structure cannot have a value that differs each time, as that of random()"),
@@ -85,6 +89,24 @@ pub(super) fn check(expr: &Expr) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+fn check_centroids(function: &str, arguments: &[Expr]) -> Result<()> {
+    let at = match function {
+        "approx_percentile_cont" => 2,
+        "approx_percentile_cont_with_weight" => 3,
+        _ => return Ok(()),
+    };
+    match arguments.get(at).map(value) {
+        None => Ok(()),
+        Some(Some(most)) if is_few(&most) => Ok(()),
+        Some(_) => plan_err!("{function} takes a constant from 1 to {MAX_CENTROIDS} for its centroids"),
+    }
+}
+
+fn is_few(centroids: &ScalarValue) -> bool {
+    let centroids = centroids.cast_to(&DataType::Int64);
+    matches!(centroids, Ok(ScalarValue::Int64(Some(centroids))) if (1..=MAX_CENTROIDS).contains(&centroids))
 }
 
 fn is_negative(distance: &ScalarValue) -> Result<bool> {

@@ -22,6 +22,7 @@ use datafusion::{
 };
 
 use super::{super::functions::at_zone, columns};
+use crate::model::{MAX_FIXED_BYTES, fixed_bytes};
 
 const UTC: &str = "UTC";
 
@@ -68,6 +69,9 @@ fn mark(expr: Expr) -> Result<Transformed<Expr>> {
 /// Refuses types whose values cannot all be shown: zones that nobody knows, and `Date64`, of which DataFusion cannot write
 /// each.
 fn check(data_type: &DataType) -> Result<()> {
+    if fixed_bytes(data_type) > MAX_FIXED_BYTES {
+        return plan_err!("a value of {data_type} would have more than {MAX_FIXED_BYTES} bytes, also where it is NULL");
+    }
     match data_type {
         DataType::Timestamp(_, Some(zone)) if zone.parse::<Tz>().is_err() => {
             plan_err!("{zone:?} is no time zone: 'Europe/Berlin' and '+02:00' are some")

@@ -167,3 +167,49 @@ async fn a_large_constant_is_not_made_for_every_row() {
         assert_eq!(store.rows(&sql).await, [expected]);
     }
 }
+
+/// Whoever reads a type goes down it, and makes room for what it says: before it is read, it is bounded.
+#[tokio::test]
+async fn types_and_sketches_are_bounded() {
+    let store = store(4 << 20);
+    let brackets = "[]".repeat(5_000);
+    let deep = format!("{}Int8{}", "List(".repeat(2_000), ")".repeat(2_000));
+    let cases = [
+        (format!("SELECT CAST(NULL AS BIGINT{brackets})"), "brackets"),
+        (format!("SELECT x::BIGINT{} FROM big", "[ 1 ] ".repeat(33)), "brackets"),
+        (format!("SELECT arrow_cast(NULL, '{deep}')"), "levels"),
+        (format!("SELECT arrow_try_cast(1, (('{deep}')))"), "levels"),
+        (format!("SELECT ARROW_CAST(x, $${deep}$$) FROM big"), "levels"),
+        ("SELECT CAST(NULL AS BIGINT[10000000][100000000])".to_owned(), "65536 bytes"),
+        ("SELECT arrow_typeof(CAST(NULL AS BIGINT[10000000][100000000]))".to_owned(), "65536 bytes"),
+        ("SELECT TRY_CAST(NULL AS BIGINT[8193])".to_owned(), "65536 bytes"),
+        ("SELECT CASE WHEN x > 1 THEN CAST(NULL AS INT[1000][1000][1000]) END FROM big".to_owned(), "65536 bytes"),
+        ("SELECT arrow_cast(NULL, 'FixedSizeBinary(2000000000)')".to_owned(), "65536 bytes"),
+        ("SELECT arrow_cast(NULL, 'List(FixedSizeList(100000 x Int64))')".to_owned(), "65536 bytes"),
+        ("SELECT approx_percentile_cont(x, 0.5, 100000000000000) FROM big".to_owned(), "centroids"),
+        ("SELECT approx_percentile_cont(x, 0.5, 9223372036854775807) FROM big".to_owned(), "centroids"),
+        ("SELECT approx_percentile_cont(x, 0.5, 1000000 * 100000000) FROM big".to_owned(), "centroids"),
+        ("SELECT approx_percentile_cont(0.5, 1e13) WITHIN GROUP (ORDER BY x) FROM big".to_owned(), ""),
+        ("SELECT approx_percentile_cont(0.5, 10001) WITHIN GROUP (ORDER BY x) FROM big".to_owned(), "centroids"),
+        ("SELECT approx_percentile_cont_with_weight(x, 1, 0.5, 100000000000000) FROM big".to_owned(), "centroids"),
+        ("SELECT approx_percentile_cont(x, 0.5, 100000000000000) OVER () FROM big".to_owned(), "centroids"),
+        ("SELECT approx_percentile_cont(x, 0.5, 0) FROM big".to_owned(), "centroids"),
+    ];
+    for (sql, expected) in cases {
+        let error = store.error(&sql).await;
+        let sql = &sql[..sql.len().min(100)];
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{sql}: {error}");
+        assert!(error.to_string().contains(expected), "{sql}: {error}");
+    }
+    for sql in [
+        "SELECT CAST(NULL AS BIGINT[8192])",
+        "SELECT CAST([1, 2] AS BIGINT[2])",
+        "SELECT arrow_cast(NULL, 'List(List(Int8))')",
+        "SELECT arrow_cast('((((((((((((((((((((((((((((((((((((((((', 'LargeUtf8')",
+        "SELECT approx_percentile_cont(x, 0.5, 10000) FROM big",
+        "SELECT approx_percentile_cont(x, 0.5) FROM big",
+        "SELECT [[1, 2], [3]][1][2]",
+    ] {
+        assert_eq!(store.rows(sql).await.len(), 1, "{sql}");
+    }
+}
