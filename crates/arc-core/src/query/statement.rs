@@ -150,6 +150,9 @@ impl Statement {
         if subscripts(&tokens) > MAX_TYPE_LEVELS {
             return refuse(format!("more than {MAX_TYPE_LEVELS} pairs of brackets follow each other"));
         }
+        if type_levels(&tokens) > MAX_TYPE_LEVELS {
+            return refuse(format!("a type has more than {MAX_TYPE_LEVELS} levels"));
+        }
         let kind = StatementKind::of(&tokens);
         let (text, tokens, local) = (text.into(), Arc::new(tokens), LocalTables::default());
         Ok(Self { text, tokens, kind, scope: None, memory_limit: None, local })
@@ -392,6 +395,56 @@ fn subscripts(tokens: &[TokenWithSpan]) -> usize {
             }
             _ => (run, is_open) = (0, false),
         }
+    }
+    most
+}
+
+/// Types that have types in them. Some are functions and parts of queries, too, which nobody nests so deep.
+const OUTER_TYPES: [&str; 11] =
+    ["array", "lowcardinality", "map", "nested", "nullable", "row", "setof", "struct", "table", "tuple", "union"];
+
+/// Returns how many of [`OUTER_TYPES`] are in each other at most.
+fn type_levels(tokens: &[TokenWithSpan]) -> usize {
+    /// What is open: `(`, which may be that of a type, or the `<` of one.
+    enum Open {
+        Parenthesis { of_type: bool },
+        Angle,
+    }
+    let mut open: Vec<Open> = Vec::new();
+    let (mut most, mut levels, mut sets) = (0, 0_usize, 0);
+    let mut is_type = false;
+    for token in tokens.iter().map(|token| &token.token).filter(|token| !matches!(token, Token::Whitespace(_))) {
+        let was_type = std::mem::take(&mut is_type);
+        match token {
+            Token::Word(word) if word.quote_style.is_none() => {
+                is_type = OUTER_TYPES.iter().any(|name| word.value.eq_ignore_ascii_case(name));
+                // They need no parentheses.
+                sets += usize::from(word.value.eq_ignore_ascii_case("setof"));
+            }
+            Token::LParen => {
+                levels += usize::from(was_type);
+                open.push(Open::Parenthesis { of_type: was_type });
+            }
+            Token::Lt if was_type => {
+                levels += 1;
+                open.push(Open::Angle);
+            }
+            Token::Gt | Token::ShiftRight => {
+                for _ in 0..if *token == Token::Gt { 1 } else { 2 } {
+                    let closed = open.pop_if(|open| matches!(open, Open::Angle));
+                    levels -= usize::from(closed.is_some());
+                }
+            }
+            Token::RParen => {
+                while let Some(Open::Angle) = open.last() {
+                    open.pop();
+                    levels -= 1;
+                }
+                levels -= usize::from(matches!(open.pop(), Some(Open::Parenthesis { of_type: true })));
+            }
+            _ => {}
+        }
+        most = most.max(levels + sets);
     }
     most
 }

@@ -195,7 +195,25 @@ async fn types_and_sketches_are_bounded() {
         ("SELECT approx_percentile_cont(x, 0.5, 100000000000000) OVER () FROM big".to_owned(), "centroids"),
         ("SELECT approx_percentile_cont(x, 0.5, 0) FROM big".to_owned(), "centroids"),
     ];
-    for (sql, expected) in cases {
+    let outer = [
+        ("ARRAY<", ">"),
+        ("STRUCT<a ", ">"),
+        ("STRUCT(a ", ")"),
+        ("map (TEXT, ", ")"),
+        ("LowCardinality(", ")"),
+        ("Nullable(", ")"),
+        ("Tuple(", ")"),
+        ("Nested(a ", ")"),
+        ("TABLE(a ", ")"),
+        ("UNION(a ", ")"),
+        ("ARRAY<STRUCT<a ", ">>"),
+        ("SETOF ", ""),
+    ];
+    let deep = outer.into_iter().flat_map(|(begin, end)| {
+        [33, 600]
+            .map(|levels| (format!("SELECT CAST(NULL AS {}INT{})", begin.repeat(levels), end.repeat(levels)), "levels"))
+    });
+    for (sql, expected) in cases.into_iter().chain(deep) {
         let error = store.error(&sql).await;
         let sql = &sql[..sql.len().min(100)];
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{sql}: {error}");
@@ -209,6 +227,8 @@ async fn types_and_sketches_are_bounded() {
         "SELECT approx_percentile_cont(x, 0.5, 10000) FROM big",
         "SELECT approx_percentile_cont(x, 0.5) FROM big",
         "SELECT [[1, 2], [3]][1][2]",
+        "SELECT x FROM big WHERE x < 1 OR x > 1 OR (x >> 1) > 0 LIMIT 1",
+        "SELECT CAST(NULL AS ARRAY<STRUCT<a ARRAY<ARRAY<INT>>, b STRUCT<c INT>>>)",
     ] {
         assert_eq!(store.rows(sql).await.len(), 1, "{sql}");
     }
