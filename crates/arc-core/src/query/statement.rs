@@ -406,11 +406,11 @@ const OUTER_TYPES: [&str; 11] =
 /// Returns how many of [`OUTER_TYPES`] are in each other at most.
 fn type_levels(tokens: &[TokenWithSpan]) -> usize {
     /// What is open: `(`, which may be that of a type, or the `<` of one.
-    enum Open {
+    enum OpenType {
         Parenthesis { of_type: bool },
         Angle,
     }
-    let mut open: Vec<Open> = Vec::new();
+    let mut open: Vec<OpenType> = Vec::new();
     let (mut most, mut levels, mut sets) = (0, 0_usize, 0);
     let mut is_type = false;
     for token in tokens.iter().map(|token| &token.token).filter(|token| !matches!(token, Token::Whitespace(_))) {
@@ -423,24 +423,24 @@ fn type_levels(tokens: &[TokenWithSpan]) -> usize {
             }
             Token::LParen => {
                 levels += usize::from(was_type);
-                open.push(Open::Parenthesis { of_type: was_type });
+                open.push(OpenType::Parenthesis { of_type: was_type });
             }
             Token::Lt if was_type => {
                 levels += 1;
-                open.push(Open::Angle);
+                open.push(OpenType::Angle);
             }
             Token::Gt | Token::ShiftRight => {
                 for _ in 0..if *token == Token::Gt { 1 } else { 2 } {
-                    let closed = open.pop_if(|open| matches!(open, Open::Angle));
+                    let closed = open.pop_if(|open| matches!(open, OpenType::Angle));
                     levels -= usize::from(closed.is_some());
                 }
             }
             Token::RParen => {
-                while let Some(Open::Angle) = open.last() {
+                while let Some(OpenType::Angle) = open.last() {
                     open.pop();
                     levels -= 1;
                 }
-                levels -= usize::from(matches!(open.pop(), Some(Open::Parenthesis { of_type: true })));
+                levels -= usize::from(matches!(open.pop(), Some(OpenType::Parenthesis { of_type: true })));
             }
             _ => {}
         }
