@@ -116,6 +116,7 @@ TO_BE_MENDED = {
     "logical expression InSubquery": "IN (SELECT …) as a value",
     "logical expression Exists": "EXISTS as a value",
     "time_bucket: the bucket of a time begins": "time_bucket within days of the first time",
+    "Unary operator '-' only supports": "the negative of the length of a tag",
     "invalid digit found": "a float in an ORDER BY of an aggregate",
 }
 

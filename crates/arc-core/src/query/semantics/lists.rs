@@ -17,6 +17,8 @@ use datafusion::{
     optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule},
 };
 
+use super::super::functions::kept;
+
 /// See the module. Before the rule that simplifies expressions.
 #[derive(Debug)]
 pub(in super::super) struct ExactLists;
@@ -81,15 +83,35 @@ fn joined(expr: Expr) -> Transformed<Expr> {
         Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => (left, op, right),
         other => return Transformed::no(other),
     };
-    let is_joined = match (listed(&left, op), listed(&right, op)) {
-        (Some((first, first_negated)), Some((second, second_negated))) => {
-            first == second && (op == Operator::And || first_negated == second_negated) && !first.is_volatile()
+    let (is_joined, is_cast) = match (listed(&left, op), listed(&right, op)) {
+        (Some((first, _)), Some((second, _))) if first != second => (false, uncast(first) == uncast(second)),
+        (Some((first, first_negated)), Some((_, second_negated))) => {
+            ((op == Operator::And || first_negated == second_negated) && !first.is_volatile(), false)
         }
-        _ => false,
+        _ => (false, false),
     };
-    match is_joined {
-        true => Transformed::yes(both(op, list(*left), list(*right))),
-        false => Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })),
+    match (is_joined, is_cast) {
+        (true, _) => Transformed::yes(both(op, list(*left), list(*right))),
+        // They would be of one value once their casts are taken off.
+        (_, true) => Transformed::yes(binary_expr(with_cast(*left), op, with_cast(*right))),
+        _ => Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })),
+    }
+}
+
+fn uncast(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Cast(Cast { expr, .. }) | Expr::TryCast(TryCast { expr, .. }) => uncast(expr),
+        other => other,
+    }
+}
+
+/// Keeps the cast of what a list is of.
+fn with_cast(expr: Expr) -> Expr {
+    match expr {
+        Expr::InList(list) if matches!(*list.expr, Expr::Cast(_) | Expr::TryCast(_)) => {
+            Expr::InList(InList { expr: Box::new(kept(*list.expr)), ..list })
+        }
+        other => other,
     }
 }
 
