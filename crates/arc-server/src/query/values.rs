@@ -31,7 +31,7 @@ fn unreadable(error: serde_json::Error) -> Failure {
 /// Returns the row of values that `params` has: an object has their names, with or without `$`, a list those of `?` and
 /// `$1`; none if it is empty or null.
 pub(crate) fn row(params: &str) -> Result<Option<RecordBatch>, Failure> {
-    let columns: Vec<_> = match params.trim_ascii_start().as_bytes() {
+    let columns: Vec<_> = match params.trim_ascii().as_bytes() {
         b"null" => return Ok(None),
         [b'{', ..] => {
             let named: BTreeMap<String, &RawValue> = serde_json::from_str(params).map_err(unreadable)?;
@@ -103,7 +103,7 @@ mod tests {
         }
         let dollars = row(r#" { "$a": 1, "2": 2 } "#).unwrap().unwrap();
         assert!(dollars.schema().fields().iter().map(|field| field.name()).eq(["$a", "$2"]), "{dollars:?}");
-        for nothing in ["null", "{}", " [ ]"] {
+        for nothing in ["null", " null ", "{}", " [ ]"] {
             assert!(row(nothing).unwrap().is_none());
         }
         for refused in ["1", "\"x\"", "[[1]]", "{\"a\": {}}", "[1e999]", "[-]", "[1", "[01]", "", "nul"] {

@@ -44,6 +44,7 @@ pub(super) use self::{
     same_float::{has_floats, same_float, same_float_named},
     sum::{Summed, total_of_integers, total_of_unsigned},
     time_bucket::origin_ns as time_bucket_origin_ns,
+    zoned::per_second,
 };
 use self::{
     average::Average, bounded::bounded, change::ChangeFunction, counts::CountFunction, date_diff::DateDiff,

@@ -140,7 +140,7 @@ fn naive(second: i64) -> Result<NaiveDateTime> {
     DateTime::from_timestamp(second, 0).map(|time| time.naive_utc()).ok_or_else(out_of_range)
 }
 
-pub(super) const fn per_second(unit: TimeUnit) -> i64 {
+pub(in crate::query) const fn per_second(unit: TimeUnit) -> i64 {
     match unit {
         TimeUnit::Second => 1,
         TimeUnit::Millisecond => 1_000,

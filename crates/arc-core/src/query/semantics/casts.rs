@@ -15,7 +15,10 @@ use datafusion::{
     logical_expr::{Between, BinaryExpr, Cast, Expr, ExprSchemable, Operator, TryCast, and, binary_expr, lit, or},
 };
 
-use super::{super::functions::kept, floats::compares};
+use super::{
+    super::functions::{kept, per_second},
+    floats::compares,
+};
 
 /// Keeps the casts of an expression that compares some with constants.
 pub(super) fn as_written(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
@@ -61,7 +64,7 @@ fn is_needed(side: &Expr, others: &[&Expr], op: Operator, schema: &DFSchema) -> 
                 !from.is_integer() || !matches!(op, Operator::Eq | Operator::NotEq)
             }
             (DataType::Timestamp(from, _), DataType::Timestamp(compared, _)) => {
-                let ratio = nanoseconds(*from) / nanoseconds(*compared);
+                let ratio = per_second(*compared) / per_second(*from);
                 ratio > 1 && others.iter().any(|other| !other.any_column_refs() && !is_multiple(other, ratio))
             }
             _ => match (scale(&from), scale(field.data_type())) {
@@ -122,7 +125,7 @@ impl<'a> Day<'a> {
 
     fn compared(&self, op: Operator, other: &Expr) -> Option<Expr> {
         let Some(ScalarValue::Date32(Some(day))) = value(other) else { return None };
-        let ticks = 86_400_000_000_000 / nanoseconds(self.unit);
+        let ticks = 86_400 * per_second(self.unit);
         let bound = |day: i64| {
             let time = ScalarValue::Int64(Some(day.checked_mul(ticks)?));
             time.cast_to(&DataType::Timestamp(self.unit, self.zone.clone())).ok()
@@ -137,15 +140,6 @@ impl<'a> Day<'a> {
             Operator::Gt => is(Operator::GtEq, end),
             _ => return None,
         })
-    }
-}
-
-const fn nanoseconds(unit: TimeUnit) -> i64 {
-    match unit {
-        TimeUnit::Second => 1_000_000_000,
-        TimeUnit::Millisecond => 1_000_000,
-        TimeUnit::Microsecond => 1_000,
-        TimeUnit::Nanosecond => 1,
     }
 }
 
