@@ -42,8 +42,10 @@ impl ScalarUDFImpl for NumberOfText {
         })
     }
 
-    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+    fn invoke_with_args(&self, mut arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let asked = arguments.return_field.data_type().clone();
+        let (arg_fields, scalar_arguments) = (&arguments.arg_fields, &[None]);
+        arguments.return_field = self.inner.return_field_from_args(ReturnFieldArgs { arg_fields, scalar_arguments })?;
         self.inner.invoke_with_args(arguments)?.cast_to(&asked, None)
     }
 }
@@ -56,10 +58,10 @@ mod tests {
 
     #[test]
     fn no_function_makes_codes_of_numbers_of_tags() {
-        let mut of_tags = 0;
+        let (mut of_tags, tag) = (0, Arc::new(Field::new("tag", tag_type(), true)));
         for function in super::super::all(SessionStateDefaults::default_scalar_functions(), 1 << 20) {
             for count in 1..=3 {
-                let tags = vec![Arc::new(Field::new("tag", tag_type(), true)); count];
+                let tags = vec![Arc::clone(&tag); count];
                 let Ok(arg_fields) = fields_with_udf(&tags, function.as_ref()) else { continue };
                 let scalar_arguments = vec![None; count];
                 let arguments = ReturnFieldArgs { arg_fields: &arg_fields, scalar_arguments: &scalar_arguments };
