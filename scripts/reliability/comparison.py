@@ -76,9 +76,13 @@ class Answer:
 
 
 def sort_key(row: tuple[Cell, ...]) -> tuple[Any, ...]:
-    return tuple(
-        (cell is not None, type(cell).__name__ if not isinstance(cell, (int, float)) else "", cell) for cell in row
-    )
+    def key(cell: Any) -> tuple[Any, ...]:
+        if isinstance(cell, (int, float)):
+            return (True, "", cell)
+        # Lists and structures may have nulls inside.
+        return (cell is not None, type(cell).__name__, sort_key(cell) if isinstance(cell, tuple) else cell)
+
+    return tuple(key(cell) for cell in row)
 
 
 def close(one: Cell, other: Cell) -> bool:

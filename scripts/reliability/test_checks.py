@@ -159,3 +159,9 @@ def test_only_sums_may_be_rounded() -> None:
     assert wrong(one, other, [])
     assert not wrong(one, other, [], is_rough=True)
     assert wrong(answer(a=[0.3 + 1e-9]), other, [], is_rough=True)
+
+
+def test_rows_beside_rounded_sums_may_have_nulls_in_lists() -> None:
+    rows = [((1, None), 0.5), (None, 0.5), ((1, 2), 0.5), (("a",), 0.25)]
+    assert comparison.same_rows(rows, rows[::-1], [False, True])
+    assert not comparison.same_rows(rows, [((1, 3), 0.5), *rows[1:]], [False, True])

@@ -111,12 +111,11 @@ TO_BE_MENDED = {
     "not supported for Null": "types of placeholders",
     "Conflicting types for id": "types of placeholders",
     "does not satisfy order requirements": "a column twice in a union",
-    "logical expression GroupingSet": "placeholders in ROLLUP",
+    "not supported: GroupingSet": "placeholders in ROLLUP",
     "No field named": "placeholders in ROLLUP",
-    "logical expression InSubquery": "IN (SELECT …) as a value",
-    "logical expression Exists": "EXISTS as a value",
+    "IN (SELECT …) as a value: it can": "IN (SELECT …) as a value",
+    "EXISTS as a value: it can": "EXISTS as a value",
     "time_bucket: the bucket of a time begins": "time_bucket within days of the first time",
-    "Unary operator '-' only supports": "the negative of the length of a tag",
     "invalid digit found": "a float in an ORDER BY of an aggregate",
 }
 

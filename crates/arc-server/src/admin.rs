@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     app::App,
-    auth::{Caller, Rights},
+    auth::{Caller, Rights, check_internal},
     body, column_types,
     delete::blocking,
     errors::{Failure, json_response},
@@ -89,6 +89,7 @@ pub(crate) async fn change_database(
 ) -> Result<Response, Failure> {
     let name = name?.0;
     caller.check_all_of(Rights::ADMIN, &name)?;
+    check_internal(Rights::WRITE, &name)?;
     let (parts, body) = request.into_parts();
     let body = body::read(&app, body, &parts.headers).await?;
     let request: Value = parse(&body)?;

@@ -170,6 +170,13 @@ async fn run_command(
 
 /// Says what a setting does not do, or does more than its reader may think.
 fn warn(config: &Config) {
+    for variable in config::unused_variables(std::env::vars_os()) {
+        tracing::warn!(variable, "this environment variable is no setting, and does nothing");
+    }
+    if sandbox::is_open_to_all(&config.data_dir) {
+        let data_dir = config.data_dir.display();
+        tracing::warn!(%data_dir, "every user of this machine can look into the data directory, without a token: chmod 700");
+    }
     if !config.no_auth {
         return;
     }

@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     admin::parse,
     app::App,
-    auth::{Caller, Rights},
+    auth::{Caller, Rights, check_internal},
     body,
     delete::blocking,
     errors::{Failure, json_response},
@@ -56,6 +56,7 @@ pub(crate) async fn patch(
 ) -> Result<Response, Failure> {
     let Path((database, table)) = path?;
     caller.check_table(Rights::ADMIN, &database, &table)?;
+    check_internal(Rights::WRITE, &database)?;
     let (parts, body) = request.into_parts();
     let body = body::read(&app, body, &parts.headers).await?;
     let request = parse(&body)?;

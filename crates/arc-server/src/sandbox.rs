@@ -35,15 +35,17 @@ impl Sandbox {
 
 /// Enters the sandbox of a server, after making the folders that it is to reach.
 pub(crate) fn enter(config: &Config) -> Sandbox {
+    let folders: Vec<&Path> = std::iter::once(config.data_dir.as_path()).chain(config.backup_dir.as_deref()).collect();
+    if !config.reader {
+        // What cannot be made is told by who needs it.
+        folders.iter().for_each(|folder| make(folder));
+    }
     if !config.sandbox {
         return Sandbox::Skipped("the setting sandbox is off".to_owned());
     }
     if config.reader {
         return enter_to_read(config);
     }
-    let folders: Vec<&Path> = std::iter::once(config.data_dir.as_path()).chain(config.backup_dir.as_deref()).collect();
-    // What cannot be made is told by who needs it.
-    folders.iter().for_each(|folder| make(folder));
     confine(&folders, &readable(config))
 }
 
@@ -81,10 +83,26 @@ fn folder_of(file: &Path) -> PathBuf {
     }
 }
 
+/// Returns whether who is neither the owner of a folder nor of its group may look into it.
+#[cfg(unix)]
+#[expect(clippy::disallowed_methods, reason = "it is looked at before there is an engine")]
+pub(crate) fn is_open_to_all(folder: &Path) -> bool {
+    std::fs::metadata(folder).is_ok_and(|folder| std::os::unix::fs::MetadataExt::mode(&folder) & 0o007 != 0)
+}
+
+#[cfg(not(unix))]
+pub(crate) fn is_open_to_all(_: &Path) -> bool {
+    false
+}
+
 /// Makes a folder so that it is there after a power cut, as the engine would have, which cannot reach what is around it any more.
 #[expect(clippy::disallowed_methods, reason = "it is made before there is an engine")]
 fn make(folder: &Path) {
-    if folder.exists() || std::fs::create_dir_all(folder).is_err() {
+    let mut builder = std::fs::DirBuilder::new();
+    // Who else has a login would read all points without a token.
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    if folder.exists() || builder.recursive(true).create(folder).is_err() {
         return;
     }
     for parent in folder.ancestors().skip(1) {

@@ -439,6 +439,10 @@ struct Signals {
 #[cfg(unix)]
 fn next_signal() -> io::Result<Signals> {
     use tokio::signal::unix::{SignalKind, signal};
+    // By default they would end the process without a flush. Whoever listens takes that away for good.
+    for other in [SignalKind::hangup(), SignalKind::user_defined1(), SignalKind::user_defined2()] {
+        let _ = signal(other)?;
+    }
     Ok(Signals { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
 }
 

@@ -142,6 +142,14 @@ impl ColumnValues {
         matches!(self.values, BufferedValues::Text(_))
     }
 
+    /// Returns the type of a column that is none of the five plain ones.
+    pub(super) fn arrow_type(&self) -> Option<&DataType> {
+        match &self.values {
+            BufferedValues::Arrow { data_type, .. } => Some(data_type),
+            _ => None,
+        }
+    }
+
     pub(crate) fn data_type(&self) -> DataType {
         match &self.values {
             BufferedValues::Float(_) => DataType::Float64,

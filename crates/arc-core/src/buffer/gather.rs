@@ -6,6 +6,7 @@
 //! nothing is copied. Tags are made from runs of series, without looking at rows.
 
 use std::{
+    cell::OnceCell,
     ops::{Deref, Range},
     sync::Arc,
 };
@@ -29,11 +30,13 @@ use super::{
 use crate::{
     Result,
     arrays::Columns,
-    model::{Column, ColumnKind, time_type},
+    model::{Column, ColumnKind, fixed_bytes, rows_within, time_type},
 };
 
 /// Rows gathered at a time: those of a page.
 const PIECE_ROWS: usize = 10_000;
+/// Bytes gathered at a time of values that have the same whatever they are.
+const PIECE_BYTES: usize = 4 << 20;
 /// Rows that spans have on average, at least, to be worth handing over one by one.
 const MIN_STRETCH_ROWS: usize = 512;
 
@@ -181,12 +184,20 @@ impl FlushPart<'_> {
     }
 
     fn field(&self, index: usize, column: &Column, rows: Range<usize>, take: &mut Take<'_>) -> Result<()> {
+        let most = rows_within(PIECE_BYTES, fixed_bytes(&column.data_type), PIECE_ROWS);
+        let pieces = |rows: Range<usize>| pieces_of(rows, most);
+        // One for all pieces: what a null has of memory is as much as a value has.
+        let nulls = OnceCell::new();
+        let nulls = |rows: usize| {
+            let all: &ArrayRef = nulls.get_or_init(|| new_null_array(&column.data_type, most));
+            all.slice(0, rows)
+        };
         let encoded = if self.source.has_codes(index) { self.source.keys(index, column) } else { None };
         let chunk = |chunk: usize| self.source.chunks.get(chunk).and_then(|chunk| chunk.column(index));
         let slice = |of: usize, rows: Range<usize>| match (encoded, chunk(of)) {
             (Some(keys), _) => pieces(rows).try_for_each(|rows| take(&keys.slice(of, rows)?)),
             (None, Some(array)) => take(&converted(&array.slice(rows.start, rows.len()), &column.data_type)?),
-            (None, None) => take(&new_null_array(&column.data_type, rows.len())),
+            (None, None) => pieces(rows).try_for_each(|rows| take(&nulls(rows.len()))),
         };
         if self.for_spans(&rows, slice)? {
             return Ok(());
@@ -220,6 +231,9 @@ impl FlushPart<'_> {
         };
         let last = |row| self.versions(row).iter().rev().find_map(value).unwrap_or(none);
         let indices: Vec<(usize, usize)> = rows.map(last).collect();
+        if indices.iter().all(|index| *index == none) {
+            return Ok(new_null_array(&column.data_type, indices.len()));
+        }
         Ok(interleave(&arrays, &indices)?)
     }
 
@@ -270,7 +284,11 @@ impl GatherSource<'_> {
 }
 
 fn pieces(rows: Range<usize>) -> impl Iterator<Item = Range<usize>> {
-    rows.clone().step_by(PIECE_ROWS).map(move |start| start..rows.end.min(start + PIECE_ROWS))
+    pieces_of(rows, PIECE_ROWS)
+}
+
+fn pieces_of(rows: Range<usize>, most: usize) -> impl Iterator<Item = Range<usize>> {
+    rows.clone().step_by(most).map(move |start| start..rows.end.min(start + most))
 }
 
 /// Returns times as a column.

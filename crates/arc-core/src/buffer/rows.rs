@@ -18,11 +18,16 @@ use super::{
 };
 use crate::{
     Result,
-    model::{Column, TableSchema},
+    model::{Column, TableSchema, fixed_bytes},
 };
 
 /// Most rows to make space for before they come: what is said of a request may be wrong.
 const MAX_EXPECTED: usize = 16 * 1024;
+
+/// Bytes of a value in most columns.
+const CELL_BYTES: usize = 8;
+/// Most cells that a row counts for: of rows beyond that, none stands with another.
+const MAX_WIDE_CELLS: usize = u32::MAX as usize;
 
 /// Growing rows of one table.
 ///
@@ -226,6 +231,17 @@ impl Rows {
         self.len() * self.columns.len()
     }
 
+    /// Returns how many cells more than one each the columns have in a row, of these rows and
+    /// `others` together: those of values that take their bytes also where they are null.
+    pub(super) fn wide_cells(&self, others: &Self) -> usize {
+        let columns = self.columns.len().max(others.columns.len());
+        let cells = |index: usize| {
+            let data_type = self.values(index).or_else(|| others.values(index))?.arrow_type()?;
+            Some((fixed_bytes(data_type) / CELL_BYTES).saturating_sub(1))
+        };
+        (0..columns).filter_map(cells).fold(0, usize::saturating_add).min(MAX_WIDE_CELLS)
+    }
+
     /// Returns the number of columns that have values, if only nulls.
     pub(crate) fn used_columns(&self) -> usize {
         self.columns.iter().flatten().count()
@@ -234,8 +250,11 @@ impl Rows {
     /// Returns the bytes of the values held, as they will be once short columns are filled with
     /// nulls.
     pub(crate) fn bytes(&self) -> usize {
-        let column = |c: &ColumnValues| c.bytes() + (self.len().saturating_sub(c.len())) * 8;
-        let columns: usize = self.columns.iter().flatten().map(column).sum();
+        let column = |c: &ColumnValues| {
+            let null = c.arrow_type().map_or(CELL_BYTES, |data_type| fixed_bytes(data_type).max(CELL_BYTES));
+            c.bytes().saturating_add(self.len().saturating_sub(c.len()).saturating_mul(null))
+        };
+        let columns = self.columns.iter().flatten().map(column).fold(0, usize::saturating_add);
         self.time.len() * 8 + self.series.len() * 4 + columns
     }
 

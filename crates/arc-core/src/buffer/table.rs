@@ -35,6 +35,8 @@ const CHUNK_BYTES: usize = 256 << 20;
 /// Rows by columns at which a tail is sealed: sparse rows would cost their empty cells for all
 /// columns of its rows.
 const CHUNK_CELLS: usize = 8 << 20;
+/// Bytes of a cell.
+const CELL_BYTES: usize = 8;
 
 /// Rows in order of arrival.
 #[derive(Debug, Default)]
@@ -43,6 +45,8 @@ struct RowList {
     tail: Rows,
     /// Bytes that were appended to the tail, with each text written out.
     tail_bytes: usize,
+    /// Cells that a row of the tail has beyond one a column, as [`Rows::wide_cells`] says.
+    tail_wide_cells: usize,
     /// Bytes that were said to be held by the tail's rows.
     counted_bytes: usize,
     /// Empty rows with memory for the next tails.
@@ -63,10 +67,12 @@ impl RowList {
         if self.tail.differ(&rows) {
             self.begin_anew()?;
         }
-        let (bytes, cells) = (rows.spread_bytes(), self.tail.cells() + rows.cells());
+        let (bytes, wide_cells) = (rows.spread_bytes(), self.tail.wide_cells(&rows));
+        let cells = self.tail.cells() + rows.cells() + (self.tail.len() + rows.len()) * wide_cells;
         self.ensure_capacity(rows.len(), cells, bytes)?;
         self.tail_bytes += bytes;
         self.tail.append(&rows, select)?;
+        self.tail_wide_cells = if wide_cells == 0 { 0 } else { self.tail.wide_cells(&Rows::default()) };
         self.tail.reconsider();
         // Less than was counted where texts have become codes: those that follow take what was too
         // much.
@@ -83,7 +89,8 @@ impl RowList {
 
     /// Returns how many bytes more are held.
     fn append_staged(&mut self, row: &StagedRow<'_>) -> Result<usize> {
-        let (bytes, width) = (row.bytes(), row.width().max(self.tail.width()));
+        let bytes = row.bytes() + self.tail_wide_cells * CELL_BYTES;
+        let width = row.width().max(self.tail.width()) + self.tail_wide_cells;
         self.ensure_capacity(1, (self.tail.len() + 1) * width, bytes)?;
         if !self.tail.append_staged(row)? {
             self.begin_anew()?;
@@ -132,7 +139,7 @@ impl RowList {
     }
 
     fn seal(&mut self) -> Result<()> {
-        (self.tail_bytes, self.counted_bytes) = (0, 0);
+        (self.tail_bytes, self.counted_bytes, self.tail_wide_cells) = (0, 0, 0);
         if !self.tail.is_empty() {
             self.last_rows = self.tail.len();
             self.sealed.push(Arc::new(std::mem::take(&mut self.tail).into_chunk()?));
@@ -143,7 +150,7 @@ impl RowList {
     /// A tail that would take long to copy is sealed: it need not be copied for the next query
     /// either.
     fn snapshot(&mut self) -> Result<Vec<Arc<Chunk>>> {
-        if self.tail_bytes >= SHOWN_BYTES {
+        if self.tail_bytes.max(self.tail.len() * self.tail_wide_cells * CELL_BYTES) >= SHOWN_BYTES {
             self.seal()?;
         }
         let mut chunks = self.sealed.clone();

@@ -25,7 +25,7 @@ use crate::{
         CheckedDataFile, DataFileSpec, Owner, PackWriter, ParquetOptions, pack_data_file, text_dictionary,
         write_data_file,
     },
-    model::{DataFile, TIME_COLUMN, TableSchema},
+    model::{DataFile, TIME_COLUMN, TableSchema, row_bytes},
     vfs::Vfs,
 };
 
@@ -189,11 +189,13 @@ impl MergeJob<'_> {
     /// Returns how many rows of each input are in memory at a time.
     fn batch_rows(&self) -> usize {
         let files = &self.task.files;
-        let row_bytes =
-            |file: &Arc<DataFile>| EXPANSION * file.bytes / file.rows.max(1) + 16 * file.columns.len() as u64;
-        let row_bytes = files.iter().map(row_bytes).max().unwrap_or(1).max(1);
+        // Some values take as much where they are null, and next to nothing of a file.
+        let fixed = row_bytes(self.schema.columns.iter().map(|column| &column.data_type)) as u64;
+        let of_file = |file: &Arc<DataFile>| EXPANSION * file.bytes / file.rows.max(1) + 16 * file.columns.len() as u64;
+        let row_bytes = files.iter().map(of_file).max().unwrap_or(1).max(fixed).max(1);
         let rows = self.batch_bytes / files.len().max(1) as u64 / row_bytes;
-        usize::try_from(rows.clamp(MIN_BATCH_ROWS, MAX_BATCH_ROWS)).unwrap_or(1)
+        let min = (MAX_BATCH_BYTES / fixed.max(1)).clamp(1, MIN_BATCH_ROWS);
+        usize::try_from(rows.clamp(min, MAX_BATCH_ROWS)).unwrap_or(1)
     }
 }
 

@@ -19,10 +19,14 @@ use super::{
     order_check::OrderCheck,
     stream::{compare_bytes, read_pieces},
 };
-use crate::{Error, Result, vfs::Vfs};
+use crate::{
+    Error, Result,
+    model::{row_bytes, rows_within},
+    vfs::Vfs,
+};
 
-/// Values read at a time, and rows.
-const BATCH_VALUES: usize = 1 << 20;
+/// Bytes read at a time, about, and rows.
+const BATCH_BYTES: usize = 8 << 20;
 const BATCH_ROWS: usize = 8192;
 
 /// What a data file has.
@@ -50,7 +54,8 @@ pub(crate) fn examine(
     hourly: Option<HourlyBlock>,
     is_unique: impl FnOnce(&Schema) -> bool,
 ) -> Result<Examined> {
-    let batch_rows = (BATCH_VALUES / file.footer().schema().fields().len().max(1)).clamp(1, BATCH_ROWS);
+    let row_bytes = row_bytes(file.footer().schema().fields().iter().map(|field| field.data_type()));
+    let batch_rows = rows_within(BATCH_BYTES, row_bytes, BATCH_ROWS);
     let reader = file.rows(ProjectionMask::all(), batch_rows)?;
     let schema = reader.schema();
     let mut order = OrderCheck::new(&schema, sorted_by, is_unique(&schema))?;

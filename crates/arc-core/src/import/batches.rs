@@ -23,7 +23,7 @@ use super::{
 use crate::{
     Precision, Result,
     ingest::ArrowReader,
-    model::{MAX_FIXED_BYTES, TIME_COLUMN, fixed_bytes},
+    model::{TIME_COLUMN, check_fixed_bytes, row_bytes},
 };
 
 /// Most rows of a piece.
@@ -40,19 +40,15 @@ pub(super) fn read_parquet(
     let not_parquet = |error: parquet::errors::ParquetError| source.bad(format!("it is no good Parquet file: {error}"));
     let builder = ParquetRecordBatchReaderBuilder::try_new(source.seekable()?).map_err(not_parquet)?;
     // A file says so in a few bytes, and readers make room for the rows of a batch.
-    if let Some(wide) = builder.schema().fields().iter().find(|field| fixed_bytes(field.data_type()) > MAX_FIXED_BYTES)
-    {
-        return Err(source.bad(format!(
-            "column {:?} is {} with more than {MAX_FIXED_BYTES} bytes a value",
-            wide.name(),
-            wide.data_type()
-        )));
-    }
+    let fields = builder.schema().fields();
+    let wide = fields.iter().try_for_each(|field| check_fixed_bytes(field.name(), field.data_type()));
+    wide.map_err(|reason| source.bad(reason))?;
     let file = builder.metadata();
     let bytes: i64 = file.row_groups().iter().map(parquet::file::metadata::RowGroupMetaData::total_byte_size).sum();
     let rows = usize::try_from(file.file_metadata().num_rows()).unwrap_or(0).max(1);
-    // Repeated values take next to nothing in the file, and eight bytes or so in memory.
-    let row_bytes = (usize::try_from(bytes).unwrap_or(0) / rows).max(8 * builder.schema().fields().len());
+    // Repeated values and nulls take next to nothing in the file, and their bytes in memory.
+    let row_bytes =
+        row_bytes(fields.iter().map(|field| field.data_type())).max(usize::try_from(bytes).unwrap_or(0) / rows);
     let reader = builder.with_batch_size(rows_of(options, row_bytes)).build().map_err(not_parquet)?;
     let mut pieces = Pieces::new(source, options, table);
     for batch in reader {

@@ -443,7 +443,7 @@ fn a_bad_file_is_refused_with_what_is_wrong() {
         ("a.csv.gz", gzip(b"time,v\n1,2\n")[..20].to_vec(), table("t"), "a.csv.gz"),
         ("a.parquet", b"PAR1 or not".to_vec(), table("t"), "no good Parquet file"),
         ("a.parquet", parquet[..parquet.len() / 2].to_vec(), table("t"), "no good Parquet file"),
-        ("a.parquet", wide, table("t"), "more than 65536 bytes a value"),
+        ("a.parquet", wide, table("t"), "bytes a value, also where it is NULL; at most 65536"),
         ("a.arrow", b"ARROW or not".to_vec(), table("t"), "a.arrow"),
         ("a.arrow", arrow[..arrow.len() - 9].to_vec(), table("t"), "footer"),
         ("a.arrows", two("time"), at(table("t")), "cannot be stored beside"),

@@ -31,6 +31,11 @@ impl TypePolicy<'_> {
 }
 
 impl Context<'_> {
+    /// Returns whether limits count: the log has what was within those of its time.
+    pub(crate) fn is_checked(&self) -> bool {
+        matches!(self.types, TypePolicy::Settings(_))
+    }
+
     /// Asks how strict a table is about types, which may not be known to the request yet.
     pub(crate) fn ask_rules<R>(&self, table: Option<&StagedTable>, ask: impl FnOnce(&TypeRules) -> R) -> R {
         match table {

@@ -4,6 +4,11 @@ use arrow::datatypes::DataType;
 
 /// Most such bytes: those of an embedding of 8,192 numbers.
 pub(crate) const MAX_FIXED_BYTES: usize = 1 << 16;
+/// Most bytes of one row of a table, of all its columns together. Tables of former versions may
+/// have more.
+const MAX_ROW_BYTES: usize = 1 << 20;
+/// Bytes that a value of any other column counts for.
+const VALUE_BYTES: usize = 8;
 
 /// Returns the bytes that each value has. Of a list of any length they are those of one item.
 pub(crate) fn fixed_bytes(data_type: &DataType) -> usize {
@@ -17,6 +22,34 @@ pub(crate) fn fixed_bytes(data_type: &DataType) -> usize {
         DataType::List(item) | DataType::LargeList(item) | DataType::Map(item, _) => fixed_bytes(item.data_type()),
         other => other.primitive_width().unwrap_or(1),
     }
+}
+
+/// Returns the bytes that a row has in columns of these types, whatever is in it.
+pub(crate) fn row_bytes<'t>(types: impl IntoIterator<Item = &'t DataType>) -> usize {
+    types.into_iter().map(|data_type| fixed_bytes(data_type).max(VALUE_BYTES)).fold(0, usize::saturating_add)
+}
+
+/// Returns how many rows of so many bytes make up `bytes`: at least one, and at most `rows`.
+pub(crate) fn rows_within(bytes: usize, row_bytes: usize, rows: usize) -> usize {
+    (bytes / row_bytes.max(1)).clamp(1, rows.max(1))
+}
+
+/// Checks that a table can have a column whose values have this type.
+pub(crate) fn check_fixed_bytes(column: &str, data_type: &DataType) -> Result<(), String> {
+    let bytes = fixed_bytes(data_type);
+    if bytes <= MAX_FIXED_BYTES {
+        return Ok(());
+    }
+    Err(format!("column {column:?} has {bytes} bytes a value, also where it is NULL; at most {MAX_FIXED_BYTES}"))
+}
+
+/// Checks that a table can have columns of all these types.
+pub(crate) fn check_row_bytes<'t>(table: &str, types: impl IntoIterator<Item = &'t DataType>) -> Result<(), String> {
+    let bytes = row_bytes(types);
+    if bytes <= MAX_ROW_BYTES {
+        return Ok(());
+    }
+    Err(format!("table {table:?} would have {bytes} bytes a row, also where all is NULL; at most {MAX_ROW_BYTES}"))
 }
 
 #[cfg(test)]
@@ -44,6 +77,21 @@ mod tests {
             (DataType::new_list(list(pair, 10), true), 120),
         ] {
             assert_eq!(fixed_bytes(&data_type), expected, "{data_type}");
+        }
+    }
+
+    #[test]
+    fn rows_are_as_wide_as_all_their_columns() {
+        let wide = DataType::FixedSizeBinary(1 << 16);
+        assert_eq!(row_bytes([&wide, &DataType::Boolean, &DataType::Utf8]), (1 << 16) + 16);
+        assert_eq!(check_fixed_bytes("x", &wide), Ok(()));
+        check_fixed_bytes("x", &DataType::FixedSizeBinary((1 << 16) + 1)).unwrap_err();
+        assert_eq!(check_row_bytes("t", std::iter::repeat_n(&wide, 16)), Ok(()));
+        check_row_bytes("t", std::iter::repeat_n(&wide, 16).chain([&DataType::Int64])).unwrap_err();
+        for (bytes, row_bytes, rows, expected) in
+            [(100, 10, 50, 10), (100, 10, 5, 5), (100, usize::MAX, 5, 1), (100, 0, 5, 5), (0, 1, 0, 1)]
+        {
+            assert_eq!(rows_within(bytes, row_bytes, rows), expected, "{bytes} {row_bytes} {rows}");
         }
     }
 }

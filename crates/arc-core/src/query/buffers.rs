@@ -39,8 +39,8 @@ use crate::{buffer::ChunkRows, model::TIME_COLUMN, view::BufferPart};
 
 /// Rows that a partition has at least, if there are more partitions.
 const PARTITION_ROWS: usize = 32 << 10;
-/// Rows that conditions look at at a time: few of them may be left.
-const LOOK_ROWS: usize = 64 << 10;
+/// Batches whose rows conditions look at at a time: few of them may be left.
+const LOOK_BATCHES: usize = 8;
 
 /// Returns a scan of those rows of `parts` that have one of these times, in any order, spread over
 /// as many partitions as pay.
@@ -137,7 +137,7 @@ impl DataSource for BufferSource {
             rows: self.partitions.get(partition).cloned().unwrap_or_default().into_iter(),
             current: None,
             filter: Filter::new(&self.table, self.times, &self.conditions)?,
-            step: if self.leaves_few() { LOOK_ROWS.max(batch_rows) } else { batch_rows },
+            step: if self.leaves_few() { batch_rows * LOOK_BATCHES } else { batch_rows },
             columns: self.columns.clone(),
             output: Arc::clone(&self.output),
             left: self.fetch.unwrap_or(usize::MAX),

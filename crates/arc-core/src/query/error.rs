@@ -77,6 +77,10 @@ fn is_about_storage(error: &(dyn std::error::Error + 'static)) -> bool {
     error.is::<ParquetError>() || error.is::<object_store::Error>() || error.is::<io::Error>()
 }
 
+/// What is said of spilled data that would be more than there may be, and by the system of more than it has room for.
+const SPILLED_ENOUGH: &str = "used disk space during the spilling process has exceeded";
+const NO_SPACE: &str = "No space left on device";
+
 /// What the reader of Parquet says when a condition that it looks at fails of a row.
 const IN_CONDITION: &str = "Error evaluating filter predicate: ";
 
@@ -91,6 +95,13 @@ fn storage(message: &str) -> Error {
     }
     if message.contains(EXPIRED) {
         return Error::Expired;
+    }
+    if message.contains(SPILLED_ENOUGH) {
+        tracing::warn!(message, "queries have spilled as much as they may");
+        return busy("queries have spilled half of what was free on the disk");
+    }
+    if message.contains(NO_SPACE) {
+        return Error::io("spill to", "tmp/query", io::ErrorKind::StorageFull.into());
     }
     if let Some(rotten) = rotten(message) {
         tracing::error!(error = %rotten, "a query met a damaged data file");

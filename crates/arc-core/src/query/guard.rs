@@ -14,7 +14,7 @@ use datafusion::{
     logical_expr::{Expr, LogicalPlan, Operator, TableScan},
 };
 
-use super::{asof::AsOf, error, table::QueriedTable};
+use super::{asof::AsOf, error, scale::row_values, table::QueriedTable};
 use crate::{Error, Result};
 
 /// Nodes that a plan may have, counting shared ones each time they are used.
@@ -29,19 +29,21 @@ const MAX_LEVELS: usize = 250;
 /// row. They take little stack, but planning takes time with the square of their number.
 const MAX_CONDITIONS: usize = 1_000;
 
-/// Returns an error if `plan` does anything but read our tables, or is too large.
-pub(super) fn check(plan: &LogicalPlan) -> Result<()> {
-    let mut nodes = 0;
+/// Returns an error if `plan` does anything but read our tables, or is too large; how many values
+/// its widest rows are as wide as, otherwise.
+pub(super) fn check(plan: &LogicalPlan) -> Result<usize> {
+    let (mut nodes, mut widest) = (0, 1);
     plan.apply_with_subqueries(|node| {
         nodes += 1;
         if nodes > MAX_NODES {
             return refuse("the statement is too large");
         }
         check_node(node)?;
+        widest = widest.max(row_values(node.schema().fields().iter().map(|field| field.data_type())));
         node.apply_expressions(check_depth)?;
         Ok(TreeNodeRecursion::Continue)
     })
-    .map(|_| ())
+    .map(|_| widest)
     .map_err(error::from_datafusion)
 }
 

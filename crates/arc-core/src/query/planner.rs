@@ -402,16 +402,15 @@ impl StatementPlanning {
 
     async fn guarded(&mut self, statement: Parsed) -> Result<LogicalPlan> {
         let named = self.tables_named(&statement)?;
-        let widest = named.iter().filter_map(|table| Some(self.schema(table)?.columns.len())).max().unwrap_or(1);
         let missing = named.into_iter().filter(|table| self.schema(table).is_none()).collect::<Vec<_>>();
-        let options = self.state.config_mut().options_mut();
-        let rows = ConfigNonZeroUsize::try_new(scale::batch_rows(self.memory_bytes, widest));
-        options.execution.batch_size = rows.map_err(error::from_datafusion)?;
         let plan = match self.state.statement_to_plan(statement).await {
             Ok(plan) => plan,
             Err(error) => return Err(not_found(&error, &missing).unwrap_or_else(|| error::from_datafusion(error))),
         };
-        guard::check(&plan)?;
+        let widest = guard::check(&plan)?;
+        let options = self.state.config_mut().options_mut();
+        let rows = ConfigNonZeroUsize::try_new(scale::batch_rows(self.memory_bytes, widest));
+        options.execution.batch_size = rows.map_err(error::from_datafusion)?;
         Ok(plan)
     }
 

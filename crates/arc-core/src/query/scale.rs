@@ -4,7 +4,10 @@
 //! partitions of a plan, the rows of a batch and the bytes of a row, and is in no account. With
 //! plenty of memory these are DataFusion's own defaults.
 
+use arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
+
+use crate::model::{fixed_bytes, rows_within};
 
 /// Memory for each partition of a plan: below it, hash tables and sorts of several would not fit
 /// side by side.
@@ -14,6 +17,8 @@ const BATCH_ROW_BYTES: usize = 16 << 10;
 /// Bytes of a value, roughly, with its share of offsets and nulls.
 const VALUE_BYTES: usize = 16;
 const MIN_BATCH_ROWS: usize = 64;
+/// Bytes that so few rows take at most.
+const MIN_BATCH_BYTES: usize = 16 << 20;
 const MAX_BATCH_ROWS: usize = 8192;
 /// Part of the memory that one thing of which there are many may hold: a batch, a buffer, a cache.
 const PART: usize = 16;
@@ -35,11 +40,17 @@ pub(super) fn configure(options: &mut ConfigOptions, memory_bytes: usize) {
     execution.sort_pushdown_buffer_capacity = execution.sort_pushdown_buffer_capacity.min(memory_bytes / PART);
 }
 
-/// Returns how many rows the batches of a statement have whose widest table has `columns` columns.
-pub(super) fn batch_rows(memory_bytes: usize, columns: usize) -> usize {
+/// Returns how many values a row of such columns is as wide as.
+pub(super) fn row_values<'t>(types: impl IntoIterator<Item = &'t DataType>) -> usize {
+    types.into_iter().map(|data_type| fixed_bytes(data_type).div_ceil(VALUE_BYTES)).fold(0, usize::saturating_add)
+}
+
+/// Returns how many rows the batches of a statement have whose widest rows are of so many values.
+pub(super) fn batch_rows(memory_bytes: usize, row_values: usize) -> usize {
     let of_share = memory_bytes / BATCH_ROW_BYTES;
-    let of_width = memory_bytes / PART / VALUE_BYTES / columns.max(1);
-    let rows = of_share.min(of_width).clamp(MIN_BATCH_ROWS, MAX_BATCH_ROWS);
+    let of_width = memory_bytes / PART / VALUE_BYTES / row_values.max(1);
+    let min = rows_within(MIN_BATCH_BYTES, row_values.saturating_mul(VALUE_BYTES), MIN_BATCH_ROWS);
+    let rows = of_share.min(of_width).clamp(min, MAX_BATCH_ROWS);
     // A power of two, as operators that grow by doubling like it.
     1 << rows.ilog2()
 }
@@ -91,6 +102,11 @@ mod tests {
             (1 << 30, 5, 8192),
             (1 << 30, 1_000, 4096),
             (usize::MAX, 0, 8192),
+            (1 << 30, 4_096, 1024),
+            (48 * MIB, 16_384, 64),
+            (1 << 30, 65_536, 64),
+            (48 * MIB, 65_536, 16),
+            (1 << 30, usize::MAX, 1),
         ] {
             assert_eq!(batch_rows(memory, columns), rows, "{memory} {columns}");
         }

@@ -1,7 +1,7 @@
 //! The DataFusion session: its settings, limits and object store.
 
 use std::{
-    fs, io,
+    env, fs, io,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -11,7 +11,7 @@ use datafusion::{
     common::DataFusionError,
     execution::{
         SessionState, SessionStateBuilder, SessionStateDefaults,
-        disk_manager::{DiskManagerBuilder, DiskManagerMode},
+        disk_manager::{DiskManager, DiskManagerBuilder, DiskManagerMode},
         object_store::ObjectStoreUrl,
         runtime_env::{RuntimeEnv, RuntimeEnvBuilder},
     },
@@ -144,6 +144,7 @@ fn expr_planners(bounded: BoundedOperators) -> Vec<Arc<dyn ExprPlanner>> {
 /// Returns what one query runs in: as all others, and with a pool that counts for its account.
 pub(super) fn runtime_of(base: &SessionState, account: &Account) -> Arc<RuntimeEnv> {
     let mut runtime = RuntimeEnv::clone(base.runtime_env());
+    bound_spills(&runtime.disk_manager);
     runtime.memory_pool = account.pool(Arc::clone(&runtime.memory_pool));
     Arc::new(runtime)
 }
@@ -214,6 +215,25 @@ fn runtime(
     Ok(runtime)
 }
 
+/// Has queries spill no more than half of what is free: the log and the data files need room as well.
+fn bound_spills(disk: &DiskManager) {
+    let folder = disk.temp_dir_paths().into_iter().next().unwrap_or_else(env::temp_dir);
+    let Some(free) = free_bytes(&folder) else { return };
+    // It fails of a manager that takes nothing, and this one does.
+    let _ = disk.set_max_temp_directory_size(disk.used_disk_space().saturating_add(free) / 2);
+}
+
+#[cfg(unix)]
+fn free_bytes(folder: &Path) -> Option<u64> {
+    let system = rustix::fs::statvfs(folder).ok()?;
+    Some(system.f_bavail.saturating_mul(system.f_frsize))
+}
+
+#[cfg(not(unix))]
+fn free_bytes(_: &Path) -> Option<u64> {
+    None
+}
+
 /// Returns an empty folder for spilled data: what a killed process left there is removed.
 #[expect(clippy::disallowed_methods, reason = "DataFusion spills to the real file system")]
 fn spill_folder(data_dir: &Path) -> Result<PathBuf> {
@@ -224,4 +244,29 @@ fn spill_folder(data_dir: &Path) -> Result<PathBuf> {
     }
     fs::create_dir_all(&folder).map_err(|e| Error::io("create", &folder, e))?;
     Ok(folder)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+    use crate::ErrorKind;
+
+    #[test]
+    fn queries_spill_half_of_what_is_free_and_say_what_they_lack_then() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk =
+            DiskManagerBuilder::default().with_mode(DiskManagerMode::Directories(vec![folder.path().to_owned()]));
+        let disk = Arc::new(disk.build().unwrap());
+        bound_spills(&disk);
+        let (free, most) = (free_bytes(folder.path()).unwrap(), disk.max_temp_directory_size());
+        assert!(most > 0 && most < free / 4 * 3, "{most} of {free}");
+        disk.set_max_temp_directory_size(10).unwrap();
+        let full = disk.create_tmp_file("test").unwrap().open_writer().unwrap().write(&[0; 11]).unwrap_err();
+        let full = error::from_datafusion(DataFusionError::IoError(full));
+        assert_eq!(full.kind(), ErrorKind::Busy, "{full}");
+        let none = error::from_datafusion(DataFusionError::IoError(io::Error::from_raw_os_error(28)));
+        assert_eq!(none.kind(), ErrorKind::StorageFull, "{none}");
+    }
 }

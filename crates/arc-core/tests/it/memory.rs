@@ -1,7 +1,7 @@
 //! One budget for writes, flushes and queries: what is held stays within it, and nothing
 //! acknowledged pays for that.
 
-use std::{path::Path, process::Command, time::Duration};
+use std::{path::Path, time::Duration};
 
 use arc_core::{Durability, Engine, EngineBuilder, ErrorKind, Options, WriteOptions};
 
@@ -124,6 +124,10 @@ fn a_write_that_could_never_be_held_is_refused_at_once() {
 
 #[cfg(target_os = "linux")]
 mod resident {
+    use std::{process::Command, sync::Arc};
+
+    use arrow::array::{ArrayRef, FixedSizeBinaryArray, Int64Array, RecordBatch, StringArray};
+
     use super::*;
 
     /// Names the data directory to the process that is measured.
@@ -137,12 +141,31 @@ mod resident {
         line.trim().strip_suffix("kB").unwrap().trim().parse::<u64>().unwrap() << 10
     }
 
+    /// Runs some work in a process of its own; returns how much memory that took.
+    fn measured(work: &str, directory: &Path) -> u64 {
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args([&format!("memory::resident::{work}"), "--exact", "--ignored", "--nocapture"])
+            .env(DIRECTORY, directory)
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&child.stdout);
+        let error = String::from_utf8_lossy(&child.stderr);
+        assert!(child.status.success(), "{} {text} {error}", child.status);
+        let peak = text.lines().find_map(|line| line.split("resident ").nth(1)?.split(' ').next()?.parse::<u64>().ok());
+        peak.ok_or(text).unwrap()
+    }
+
+    /// Opens the engine of a process that is measured.
+    fn opened() -> Option<Engine> {
+        let directory = std::env::var(DIRECTORY).ok()?;
+        Some(builder(Path::new(&directory), 128 * MIB, Duration::from_secs(60)).open().unwrap())
+    }
+
     /// Not a test by itself: feeds an engine, and says how much memory that took.
     #[test]
     #[ignore = "started by the test below"]
     fn the_process_that_is_measured() {
-        let Ok(directory) = std::env::var(DIRECTORY) else { return };
-        let engine = builder(Path::new(&directory), 128 * MIB, Duration::from_secs(60)).open().unwrap();
+        let Some(engine) = opened() else { return };
         let before = resident_peak_bytes();
         std::thread::scope(|scope| {
             for writer in 0..2 {
@@ -159,18 +182,72 @@ mod resident {
     #[test]
     fn a_process_that_takes_many_times_its_budget_stays_near_it() {
         let dir = tempfile::tempdir().unwrap();
-        let child = Command::new(std::env::current_exe().unwrap())
-            .args(["memory::resident::the_process_that_is_measured", "--exact", "--ignored", "--nocapture"])
-            .env(DIRECTORY, dir.path())
-            .output()
-            .unwrap();
-        let text = String::from_utf8_lossy(&child.stdout);
-        assert!(child.status.success(), "{text}");
-        let peak = text.lines().find_map(|line| line.split("resident ").nth(1)?.split(' ').next()?.parse::<u64>().ok());
-        let peak = peak.unwrap_or_else(|| panic!("{text}"));
+        let peak = measured("the_process_that_is_measured", dir.path());
         assert!(peak < 256 * MIB, "{} MiB", peak / MIB);
         let engine = builder(dir.path(), 128 * MIB, Duration::from_secs(60)).open().unwrap();
         let expected = i64::try_from(WRITES * POINTS).unwrap();
         assert_eq!(number(&engine, "d", "SELECT count(*) FROM m"), expected);
+    }
+
+    const WIDE_ROUNDS: i64 = 2;
+    const NARROW_ROWS: i64 = 1_200;
+
+    /// Not a test by itself, as above: a few rows of almost a megabyte, which the other rows have as nulls.
+    #[test]
+    #[ignore = "started by the test below"]
+    fn a_process_with_wide_rows_among_others() {
+        let Some(engine) = opened() else { return };
+        let before = resident_peak_bytes();
+        for (round, tags) in (0..WIDE_ROUNDS).flat_map(|round| [(round, &[][..]), (round, &["host"])]) {
+            let (table, tag) = if tags.is_empty() { ("t", "") } else { ("k", ",host=a") };
+            let lines = |rows: std::ops::Range<i64>| {
+                rows.map(|n| format!("{table}{tag} v={n}i {}\n", round * 10_000 + n)).collect::<String>()
+            };
+            send(&engine, lines(0..NARROW_ROWS / 2), &mut 0);
+            let value = FixedSizeBinaryArray::try_from_iter(std::iter::once(vec![7; 60_000])).unwrap();
+            let wide = (0..15).map(|n| (format!("w{n}"), Arc::new(value.clone()) as ArrayRef));
+            let time = Arc::new(Int64Array::from(vec![round * 10_000 + NARROW_ROWS])) as ArrayRef;
+            let hosts = tags.iter().map(|tag| ((*tag).to_owned(), Arc::new(StringArray::from(vec!["a"])) as ArrayRef));
+            let batch = std::iter::once(("time".to_owned(), time)).chain(wide).chain(hosts);
+            let batch =
+                RecordBatch::try_from_iter_with_nullable(batch.map(|(name, array)| (name, array, true))).unwrap();
+            let options = WriteOptions::new().tags(tags.iter().copied());
+            let _ = engine.submit_batches("d", table, &[batch], &options).unwrap().wait().unwrap();
+            // In one write, and in many.
+            send(&engine, lines(NARROW_ROWS / 2..NARROW_ROWS * 3 / 4), &mut 0);
+            (NARROW_ROWS * 3 / 4..NARROW_ROWS).for_each(|n| send(&engine, lines(n..n + 1), &mut 0));
+            if round % 2 == 1 {
+                engine.flush().unwrap();
+            }
+            for sql in [
+                format!("SELECT count(w0) FROM {table}"),
+                format!("SELECT count(w1) FROM {table} WHERE v >= 0 OR w0 IS NOT NULL"),
+                format!(
+                    "SELECT count(*) FROM (SELECT * FROM {table} ORDER BY time DESC LIMIT 3) WHERE w3 IS NOT NULL OR v > 0"
+                ),
+            ] {
+                if let Err(error) = query(&engine, "d", &sql) {
+                    assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+                }
+            }
+        }
+        engine.compact().unwrap();
+        println!("resident {} of {before} before", resident_peak_bytes());
+        for table in ["t", "k"] {
+            let all = number(&engine, "d", &format!("SELECT count(*) FROM {table}"));
+            assert_eq!(all, WIDE_ROUNDS * (NARROW_ROWS + 1));
+            assert_eq!(number(&engine, "d", &format!("SELECT count(w0) FROM {table}")), WIDE_ROUNDS);
+        }
+        engine.close().unwrap();
+    }
+
+    #[test]
+    fn values_that_take_their_bytes_also_where_they_are_null_take_few() {
+        let dir = tempfile::tempdir().unwrap();
+        let peak = measured("a_process_with_wide_rows_among_others", dir.path());
+        // Written out, one copy of the rows would take 4 GB.
+        assert!(peak < 512 * MIB, "{} MiB", peak / MIB);
+        let report = arc_core::verify(dir.path()).unwrap();
+        assert!(report.is_clean(), "{report}");
     }
 }

@@ -219,8 +219,8 @@ impl FromRequestParts<Arc<App>> for Caller {
     }
 }
 
-/// Refuses changes of what the server keeps for itself; how long it is kept may be changed.
-fn check_internal(right: Rights, database: &str) -> Result<(), Failure> {
+/// Refuses changes of what the server keeps for itself; for how long may be changed, within limits.
+pub(crate) fn check_internal(right: Rights, database: &str) -> Result<(), Failure> {
     let is_change = right == Rights::WRITE || right == Rights::DELETE;
     permitted(!is_change || database != INTERNAL, || {
         format!("the database {INTERNAL:?} is kept by the server: nobody writes to it or deletes from it")

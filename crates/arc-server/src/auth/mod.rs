@@ -21,7 +21,7 @@ mod store;
 mod token;
 
 pub(crate) use bootstrap::keep_tokens;
-pub(crate) use caller::Caller;
+pub(crate) use caller::{Caller, check_internal};
 pub(crate) use credentials::{bearer, found};
 pub(crate) use endpoints::{cache_stats, create, delete, get, list, no_cache, patch, revoke, rotate, verify};
 pub use error::AuthError;

@@ -20,6 +20,9 @@ const CONFIG_VARIABLE: &str = "ARC_CONFIG";
 /// clients of a server.
 const OTHER_VARIABLES: [&str; 2] = ["ARC_CRASH_POINT", "ARC_TOKEN"];
 
+/// Most edits between a name that is not known and one that may have been meant.
+const MOST_EDITS: usize = 4;
+
 /// A setting that cannot be used: which one, its value, what was expected, where it came from.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -46,13 +49,13 @@ pub enum ConfigError {
         /// The setting with the most similar name.
         nearest: Option<String>,
     },
-    /// An environment variable that is no setting.
-    #[error("unknown environment variable {name}{}", suggest(nearest))]
+    /// An environment variable that is no setting, and is called much like one.
+    #[error("unknown environment variable {name}; did you mean {nearest}?")]
     UnknownVariable {
         /// The variable.
         name: String,
         /// The variable with the most similar name.
-        nearest: Option<String>,
+        nearest: String,
     },
     /// A file that is not TOML.
     #[error("{} is not a TOML file: {reason}", path.display())]
@@ -190,12 +193,38 @@ fn from_environment(
                 origin: Origin::Variable(name.to_owned()).to_string(),
             })?;
             layer.insert(setting.key, (text, Origin::Variable(name.to_owned())));
-        } else if !OTHER_VARIABLES.contains(&name) {
+        } else if !is_known(name) {
             let known = SETTINGS.iter().map(Setting::variable).chain([CONFIG_VARIABLE.to_owned()]);
-            return Err(ConfigError::UnknownVariable { name: name.to_owned(), nearest: nearest(name, known) });
+            // Others may use the prefix: a short name is near to many.
+            let most = ((name.len() - PREFIX.len()) / 3).clamp(1, MOST_EDITS);
+            if let Some(nearest) = nearest(name, known, most) {
+                return Err(ConfigError::UnknownVariable { name: name.to_owned(), nearest });
+            }
         }
     }
     Ok((layer, config))
+}
+
+/// Returns the variables that begin like ours, are no settings, and are called like none: they do nothing, and somebody may
+/// have meant them.
+pub(crate) fn unused_variables(environment: impl IntoIterator<Item = (OsString, OsString)>) -> Vec<String> {
+    let names = environment.into_iter().filter_map(|(name, _)| name.into_string().ok());
+    names.filter(|name| name.starts_with(PREFIX) && !is_known(name)).collect()
+}
+
+/// Returns whether a variable is a setting, is read elsewhere, or is one that Kubernetes has in each pod beside a service that is
+/// called `arc` or `arc-…`.
+fn is_known(name: &str) -> bool {
+    let is_setting = name == CONFIG_VARIABLE || SETTINGS.iter().any(|setting| setting.variable() == name);
+    is_setting || OTHER_VARIABLES.contains(&name) || is_of_service(name)
+}
+
+fn is_of_service(name: &str) -> bool {
+    let has_digit = |rest: &str| rest.starts_with(|letter: char| letter.is_ascii_digit());
+    name.ends_with("_SERVICE_HOST")
+        || name.contains("_SERVICE_PORT")
+        || name.ends_with("_PORT")
+        || name.split_once("_PORT_").is_some_and(|(_, rest)| has_digit(rest))
 }
 
 #[expect(clippy::disallowed_methods, reason = "settings are read before there is an engine")]
@@ -207,7 +236,7 @@ fn from_file(path: &Path) -> Result<Layer, ConfigError> {
     let mut layer = Layer::new();
     for (key, value) in table {
         let Some(setting) = find(&key) else {
-            let nearest = nearest(&key, SETTINGS.iter().map(|s| s.key.to_owned()));
+            let nearest = nearest(&key, SETTINGS.iter().map(|s| s.key.to_owned()), MOST_EDITS);
             return Err(ConfigError::UnknownKey { key, path: path.to_owned(), nearest });
         };
         let text = match value {
@@ -220,9 +249,9 @@ fn from_file(path: &Path) -> Result<Layer, ConfigError> {
     Ok(layer)
 }
 
-/// Returns the most similar of `known`, if any is similar at all.
-fn nearest(name: &str, known: impl Iterator<Item = String>) -> Option<String> {
-    known.map(|other| (distance(name, &other), other)).filter(|(d, _)| *d <= 4).min().map(|(_, other)| other)
+/// Returns the most similar of `known`, if up to `most` edits make it one.
+fn nearest(name: &str, known: impl Iterator<Item = String>, most: usize) -> Option<String> {
+    known.map(|other| (distance(name, &other), other)).filter(|(d, _)| *d <= most).min().map(|(_, other)| other)
 }
 
 /// Counts how many characters have to change, come or go to make `b` out of `a`.
@@ -258,8 +287,30 @@ mod tests {
     }
 
     #[test]
+    fn variables_of_a_service_are_none_of_ours() {
+        for name in [
+            "ARC_SERVICE_HOST",
+            "ARC_SERVICE_PORT",
+            "ARC_SERVICE_PORT_HTTP",
+            "ARC_PORT",
+            "ARC_PORT_8000_TCP",
+            "ARC_PORT_8000_TCP_PORT",
+            "ARC_PORT_8000_TCP_ADDR",
+            "ARC_HTTP_PORT",
+            "ARC_HTTP_PORT_8000_TCP_PROTO",
+        ] {
+            assert!(is_of_service(name), "{name}");
+        }
+        for name in ["ARC_HTPP", "ARC_PORTS", "ARC_SERVICE"] {
+            assert!(!is_of_service(name), "{name}");
+        }
+        assert!(SETTINGS.iter().all(|setting| !is_of_service(&setting.variable())));
+    }
+
+    #[test]
     fn nearest_is_silent_when_nothing_is_near() {
-        assert_eq!(nearest("ARC_HTPP", ["ARC_HTTP".to_owned()].into_iter()), Some("ARC_HTTP".to_owned()));
-        assert_eq!(nearest("zzzzzzzzzz", ["http".to_owned()].into_iter()), None);
+        assert_eq!(nearest("ARC_HTPP", ["ARC_HTTP".to_owned()].into_iter(), 1), Some("ARC_HTTP".to_owned()));
+        assert_eq!(nearest("ARC_HOME", ["ARC_HTTP".to_owned()].into_iter(), 1), None);
+        assert_eq!(nearest("zzzzzzzzzz", ["http".to_owned()].into_iter(), MOST_EDITS), None);
     }
 }

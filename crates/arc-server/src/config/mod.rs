@@ -24,8 +24,8 @@ use arc_core::{Options, store::ObjectStorage};
 pub use cluster::{ClusterSettings, Peer, Role};
 pub(crate) use effective::describe;
 pub(crate) use flags::{Taker, arguments, given};
-pub(crate) use layers::check_exposed;
 pub use layers::{ConfigError, load};
+pub(crate) use layers::{check_exposed, unused_variables};
 pub(crate) use reference::reference;
 pub(crate) use values::{duration, size as byte_size};
 

@@ -6,7 +6,8 @@ const HEAD: &str = "\
 # Configuration
 
 Every setting of `arc-server serve`. A flag beats its environment variable, which beats the file named by `--config` (or `ARC_CONFIG`), which beats
-the default. Unknown keys of the file and unknown `ARC_` variables are errors. `arc-server config` prints what is in force, and where each value is from.
+the default. Unknown keys of the file are errors, and so are `ARC_` variables that are called much like one below;
+others are a warning, but those that Kubernetes has beside a service `arc`. `arc-server config` prints what is in force, and where each value is from.
 
 Sizes are bytes, or numbers with `KiB`, `MiB`, `GiB`; times are numbers with `ms`, `s`, `m`, `h`, `d`. The file is TOML with the keys below:
 

@@ -24,11 +24,13 @@ pub(crate) async fn run(app: Arc<App>) {
         let wait = match next {
             None => None,
             Some((at_ns, query)) if at_ns <= now_ns => {
-                if let Some(window) = query.due(now_ns) {
+                let is_done = match query.due(now_ns) {
                     // Why is noted with the query, and in the log.
-                    if execute(&app, query, window).await.is_err() {
-                        tokio::time::sleep(PAUSE).await;
-                    }
+                    Some(window) => execute(&app, query, window).await.is_ok(),
+                    None => false,
+                };
+                if !is_done {
+                    tokio::time::sleep(PAUSE).await;
                 }
                 continue;
             }

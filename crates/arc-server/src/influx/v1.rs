@@ -20,6 +20,7 @@ use crate::{
     errors::{Failure, json_response},
     http::params::Params,
     influx::influxql::{self, RetentionClause, Statement},
+    retention::check_period,
 };
 
 /// InfluxDB refuses less, too: what is meant is mostly another unit, and points that are too old are gone at once.
@@ -193,5 +194,5 @@ fn check_policy(app: &App, caller: &Caller, name: &str, policy: &RetentionClause
     if duration < SHORTEST_RETENTION {
         return Err(Failure::bad_request("points are kept for one hour or longer; expected a DURATION such as 30d"));
     }
-    Ok(())
+    check_period(name, duration)
 }

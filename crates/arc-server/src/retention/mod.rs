@@ -11,7 +11,7 @@ mod request;
 mod settings;
 mod store;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     extract::{Path, Request, State, rejection::PathRejection},
@@ -24,7 +24,7 @@ pub(crate) use self::{
     policy::ExecutionStatus,
     store::Policies,
 };
-use crate::{app::App, auth::Caller, errors::Failure};
+use crate::{app::App, audit::INTERNAL, auth::Caller, errors::Failure};
 
 /// The parts of the path after `/api/v1/retention`.
 pub(crate) type RetentionPath = Result<Path<Vec<String>>, PathRejection>;
@@ -35,6 +35,17 @@ pub(super) struct Target {
     database: String,
     /// `None` for all measurements of the database that have no setting of their own.
     measurement: Option<String>,
+}
+
+/// How long at least the server's own database is kept: nobody has the log of changes forget one sooner.
+const LEAST_OF_INTERNAL: Duration = Duration::from_hours(90 * 24);
+
+/// Checks that the points of a database may be kept for no longer than this. Before each setting, whichever door it comes by.
+pub(crate) fn check_period(database: &str, period: Duration) -> Result<(), Failure> {
+    if database != INTERNAL || period >= LEAST_OF_INTERNAL {
+        return Ok(());
+    }
+    Err(Failure::new(StatusCode::FORBIDDEN, format!("the database {INTERNAL:?} is kept for 90 days at least")))
 }
 
 /// What a path names.

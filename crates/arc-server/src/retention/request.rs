@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::policy::Policy;
+use super::{check_period, policy::Policy};
 use crate::errors::Failure;
 
 const MAX_NAME_BYTES: usize = 128;
@@ -69,7 +69,7 @@ impl WantedPolicy {
                 let text = format!("retention_days {days} must be more than buffer_days {}", policy.buffer_days);
                 Err(Failure::bad_request(text))
             }
-            _ => Ok(is_about_points),
+            _ => check_period(&policy.database, policy.period()).map(|()| is_about_points),
         }
     }
 }

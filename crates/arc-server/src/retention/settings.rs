@@ -8,7 +8,7 @@ use axum::{extract::Request, response::Response};
 use hyper::StatusCode;
 use serde_json::{Map, Value, json};
 
-use super::Target;
+use super::{Target, check_period};
 use crate::{
     admin::parse,
     app::App,
@@ -57,6 +57,7 @@ pub(super) async fn put(
     let (parts, body) = request.into_parts();
     let body = body::read(app, body, &parts.headers).await?;
     let retention = wanted(&parse(&body)?)?;
+    check_period(&target.database, retention)?;
     let (engine, owned) = (app.engine.clone(), target.clone());
     blocking(move || engine.set_retention(&owned.database, owned.measurement.as_deref(), Some(retention))).await?;
     Ok(ok(&describe(&target, retention)))

@@ -17,8 +17,13 @@ type Seen = Option<(SystemTime, u64)>;
 
 /// Reads certificates again when their files change; never ends.
 pub(crate) async fn watch(tls: Option<Arc<Tls>>) {
-    let Some(tls) = tls else { return std::future::pending().await };
     let mut hangups = Hangups::new();
+    let Some(tls) = tls else {
+        loop {
+            hangups.next().await;
+            tracing::info!("SIGHUP: there is no certificate to be read again; settings are read at the start");
+        }
+    };
     let mut seen = look(&tls).await;
     loop {
         let is_told = tokio::select! {

@@ -73,11 +73,44 @@ async fn the_log_is_for_administrators_and_nobody_changes_it() {
         (Method::POST, "/api/v1/query", r#"{"sql": "DROP TABLE \"_internal\".\"audit\""}"#),
         (Method::POST, "/api/v1/query", r#"{"sql": "INSERT INTO _internal.audit (time, token) VALUES (now(), 'x')"}"#),
         (Method::POST, "/api/v1/query", r#"{"sql": "CREATE TABLE _internal.other (time TIMESTAMP, v DOUBLE)"}"#),
+        (Method::PATCH, "/api/v1/databases/_internal", r#"{"durability": "memory"}"#),
+        (Method::PATCH, "/api/v1/databases/_internal/measurements/audit", r#"{"on_conflict": "widen"}"#),
     ] {
         let reply = closed.send(&closed.admin, method, path, body).await;
         reply.is(403, "is kept by the server: nobody writes to it or deletes from it");
     }
-    assert_eq!(ask(&named).await.json()["data"][0][0].as_u64().unwrap(), 2 + 4, "tries of statements are noted, too");
+    assert_eq!(
+        ask(&named).await.json()["data"][0][0].as_u64().unwrap(),
+        2 + 5,
+        "tries of statements and of settings are noted, too"
+    );
+}
+
+#[tokio::test]
+async fn nobody_has_the_log_forgotten_within_90_days() {
+    let closed = Closed::with(|config| config.delete.enabled = true);
+    let _ = closed.token(json!({"name": "reader", "permissions": ["read"]})).await;
+    let send =
+        async |method, path: &str, body: Value| closed.send(&closed.admin, method, path, &body.to_string()).await;
+    let policy = |days: u32| json!({"name": format!("p{days}"), "database": "_internal", "retention_days": days, "is_active": true});
+    for (path, body) in [
+        ("/api/v1/retention/_internal", json!({"retention_days": 1e-7})),
+        ("/api/v1/retention/_internal", json!({"retention_days": 89.9})),
+        ("/api/v1/retention/_internal/audit", json!({"retention_days": 0})),
+    ] {
+        send(Method::PUT, path, body).await.is(403, "is kept for 90 days at least");
+    }
+    send(Method::POST, "/api/v1/retention", policy(1)).await.is(403, "is kept for 90 days at least");
+    let alter = "ALTER RETENTION POLICY autogen ON _internal DURATION 1h";
+    let path = format!("/query?q={}", alter.replace(' ', "%20"));
+    send(Method::POST, &path, json!({})).await.is(403, "is kept for 90 days at least");
+    for body in [json!({"retention_days": 90}), json!({"retention_days": null})] {
+        assert_eq!(send(Method::PUT, "/api/v1/retention/_internal", body).await.status, 200);
+    }
+    let made = send(Method::POST, "/api/v1/retention", policy(90)).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    let path = format!("/api/v1/retention/{}", made.json()["id"]);
+    send(Method::PUT, &path, json!({"retention_days": 89})).await.is(403, "is kept for 90 days at least");
 }
 
 #[tokio::test]

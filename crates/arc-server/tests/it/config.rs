@@ -126,7 +126,7 @@ fn the_binary_ends_with_2_when_told_what_cannot_be() {
         (&["quickstart", "--http", "0.0.0.0:0"], &[], "refusing to serve"),
         (&["--allow-unauthenticated"], &[], "--allow-unauthenticated"),
         (&["--config", "/nowhere.toml"], &[], "/nowhere.toml"),
-        (&[], &[("ARC_TYPO", "1")], "unknown environment variable ARC_TYPO"),
+        (&[], &[("ARC_DATADIR", "1")], "unknown environment variable ARC_DATADIR; did you mean ARC_DATA_DIR?"),
         (&["--nonsense"], &[], "--nonsense"),
         (&["nonsense"], &[], "nonsense"),
         (&["serve", "--once"], &[], "--once"),
@@ -135,6 +135,14 @@ fn the_binary_ends_with_2_when_told_what_cannot_be() {
         assert_eq!(code, Some(2), "{arguments:?}: {errors}");
         assert!(errors.contains(expected), "{expected:?} is not in {errors:?}");
     }
+}
+
+#[test]
+fn variables_of_others_are_no_reason_not_to_start() {
+    let service = [("ARC_SERVICE_HOST", "10.0.0.1"), ("ARC_PORT", "tcp://10.0.0.1:8000"), ("ARC_HOME", "/opt/arc")];
+    let (code, shown, errors) = run(&["config"], &service);
+    assert_eq!(code, Some(0), "{errors}");
+    assert!(!shown.contains("10.0.0.1"), "{shown}");
 }
 
 #[test]

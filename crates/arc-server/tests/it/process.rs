@@ -50,6 +50,11 @@ impl Running {
         format!("http://{}", self.address)
     }
 
+    fn signal(&self, signal: &str) {
+        let killed = Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap();
+        assert!(killed.success(), "{signal}");
+    }
+
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -256,13 +261,30 @@ fn a_signal_flushes_and_ends_with_0() {
         let dir = tempfile::tempdir().unwrap();
         let mut server = Running::start(dir.path());
         let mut connection = Connection::open(server.address).unwrap();
+        // What would end it without a flush by default, as when a terminal is closed or logs are rotated.
+        for other in ["-HUP", "-USR1", "-USR2"] {
+            server.signal(other);
+        }
         assert_eq!(connection.post("/write?db=t", "m v=1 1").unwrap().0, 204);
-        let killed = Command::new("kill").args([signal, &server.child.id().to_string()]).status().unwrap();
-        assert!(killed.success());
+        server.signal(signal);
         assert_eq!(server.child.wait().unwrap().code(), Some(0));
         let engine = arc_core::Engine::open(dir.path()).unwrap();
         let tables = engine.tables("t").unwrap();
         assert_eq!((tables[0].file_rows, tables[0].buffered_rows), (1, 0));
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn folders_that_the_server_makes_are_its_users_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = tempfile::tempdir().unwrap();
+    let folders = ["data", "backups"].map(|name| dir.path().join(name));
+    let [data, backups] = &folders;
+    Running::start_with(data, &["--backup-dir", backups.to_str().unwrap()]).kill();
+    for folder in &folders {
+        let mode = std::fs::metadata(folder).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700, "{}", folder.display());
     }
 }
 

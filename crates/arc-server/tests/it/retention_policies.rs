@@ -277,7 +277,7 @@ async fn policies_are_for_the_administrator_of_their_place() {
     assert_eq!(closed.send(&plant, Method::POST, &format!("{PATH}/{id}/execute"), "{}").await.status, 200);
     closed.server.get(PATH).await.is(401, "Authentication required");
     // Making the tokens has left rows in the audit log, and nobody deletes them.
-    let audit = json!({"name": "audit", "database": "_internal", "retention_days": 1}).to_string();
+    let audit = json!({"name": "audit", "database": "_internal", "retention_days": 90}).to_string();
     let id = closed.send(&closed.admin, Method::POST, PATH, &audit).await.json()["id"].as_u64().unwrap();
     let refused = closed.send(&closed.admin, Method::POST, &format!("{PATH}/{id}/execute"), "{}").await;
     refused.is(403, "nobody writes to it or deletes from it");

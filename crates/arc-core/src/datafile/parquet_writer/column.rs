@@ -39,11 +39,12 @@ use crate::{
         encodings::{Sample, plan_of},
         statistics::StatisticsBuilder,
     },
-    model::ColumnStatistics,
+    model::{ColumnStatistics, fixed_bytes, rows_within},
 };
 
 /// Nulls that are made at a time, of a column that was null so far.
 const NULLS_AT_ONCE: usize = 16_384;
+const NULL_BYTES_AT_ONCE: usize = 4 << 20;
 
 /// What all files of a writer have in common about one column.
 #[derive(Debug)]
@@ -243,9 +244,10 @@ impl OpenColumn {
     fn begin_with_nulls(&mut self, plan: EncodingPlan, scratch: &mut Scratch) -> Result<()> {
         self.chunk = Some(self.spec.chunk(plan)?);
         let mut left = std::mem::take(&mut self.nulls);
+        let most = rows_within(NULL_BYTES_AT_ONCE, fixed_bytes(&self.spec.carrier), NULLS_AT_ONCE);
         let mut nulls: Option<ArrayRef> = None;
         while left > 0 {
-            let count = left.min(NULLS_AT_ONCE);
+            let count = left.min(most);
             let array = nulls.take().filter(|array| array.len() == count);
             let array = array.unwrap_or_else(|| new_null_array(&self.spec.carrier, count));
             self.push(&array, scratch)?;

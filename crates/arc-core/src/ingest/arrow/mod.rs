@@ -33,7 +33,7 @@ use crate::{
     buffer::{encoded, owned},
     catalog::comes_back,
     datafile::is_storable,
-    model::{ColumnKind, TIME_COLUMN, tag_type},
+    model::{ColumnKind, TIME_COLUMN, check_fixed_bytes, check_row_bytes, tag_type},
     registry::{check_name, invalid_name},
 };
 
@@ -107,6 +107,10 @@ fn decode_within(
         StreamFault::Batch(error) => error,
     })?;
     let kept = batches.kept.finish()?;
+    if context.is_checked() && !into.added.is_empty() {
+        let columns = into.base.schema.columns.iter().chain(&into.added);
+        check_row_bytes(into.name(), columns.map(|column| &column.data_type)).map_err(invalid)?;
+    }
     if context.tags.is_empty() && into.has_primary_key() {
         let kept = kept.chunks.iter().flat_map(|chunk| chunk.series.iter().copied().zip(chunk.time.iter().copied()));
         let copied = into.rows.series.iter().copied().zip(into.rows.time.iter().copied());
@@ -355,6 +359,9 @@ fn fitting(
                 return Err(invalid(format!(
                     "column {name:?} has a type that cannot be kept; it may be nested too deep"
                 )));
+            }
+            if context.is_checked() {
+                check_fixed_bytes(name, array.data_type()).map_err(invalid)?;
             }
             table.add(name, ColumnKind::Field, table.rules(context).arrow_type_of_new(array.data_type()))
         }

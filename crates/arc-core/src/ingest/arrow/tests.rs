@@ -2,10 +2,10 @@ use std::sync::Arc;
 
 use arrow::{
     array::{
-        BinaryViewArray, Date32Array, Date64Array, Decimal128Array, DictionaryArray, Float32Array, Float64Array,
-        Int32Array, Int64Array, LargeStringArray, ListArray, NullArray, StringArray, StringViewArray, StructArray,
-        TimestampMicrosecondArray, TimestampMillisecondArray, TimestampNanosecondArray, TimestampSecondArray,
-        UInt8Array, UInt64Array,
+        BinaryViewArray, Date32Array, Date64Array, Decimal128Array, DictionaryArray, FixedSizeBinaryArray,
+        FixedSizeListArray, Float32Array, Float64Array, Int32Array, Int64Array, LargeStringArray, ListArray, NullArray,
+        StringArray, StringViewArray, StructArray, TimestampMicrosecondArray, TimestampMillisecondArray,
+        TimestampNanosecondArray, TimestampSecondArray, UInt8Array, UInt64Array,
     },
     buffer::OffsetBuffer,
     datatypes::{Field, Int8Type, Schema},
@@ -18,7 +18,12 @@ use arrow::{
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Precision, buffer::ChunkReader, ingest::Context, registry::Database};
+use crate::{
+    Precision,
+    buffer::ChunkReader,
+    ingest::{Context, TypePolicy},
+    registry::Database,
+};
 
 const COPIED: Terms = Terms { most_bytes: 1 << 20, may_keep: false };
 
@@ -73,6 +78,43 @@ fn decoded_with(body: &Bytes, tags: &[&str], most_bytes: usize) -> Result<String
 
 fn decoded(body: &Bytes, tags: &[&str]) -> Result<String, String> {
     decoded_with(body, tags, 1 << 20)
+}
+
+#[test]
+fn types_that_cost_each_row_much_are_refused_and_read_back_from_a_log() {
+    let wide = |bytes: usize| column(FixedSizeBinaryArray::try_from_iter(std::iter::once(vec![0; bytes])).unwrap());
+    let item = Arc::new(Field::new_list_field(DataType::Boolean, true));
+    let flags = |size: usize| {
+        let values = Arc::new(arrow::array::BooleanArray::from(vec![false; size]));
+        column(FixedSizeListArray::new(Arc::clone(&item), i32::try_from(size).unwrap(), values, None))
+    };
+    let many: Vec<(String, ArrayRef)> = (0..17).map(|n| (format!("w{n}"), wide(1 << 16))).collect();
+    let many = many.iter().map(|(name, array)| (name.as_str(), Arc::clone(array)));
+    let inner =
+        StructArray::from(vec![(Arc::new(Field::new("x", wide(70_000).data_type().clone(), true)), wide(70_000))]);
+    for (columns, reason) in [
+        (vec![("x", wide(1 << 16))], None),
+        (
+            vec![("x", wide((1 << 16) + 1))],
+            Some("column \"x\" has 65537 bytes a value, also where it is NULL; at most 65536"),
+        ),
+        (vec![("y", flags(1_000_000))], Some("column \"y\" has 1000000 bytes a value")),
+        (vec![("z", column(inner))], Some("column \"z\" has 70000 bytes a value")),
+        (many.collect(), Some("table \"t\" would have 1114112 bytes a row, also where all is NULL; at most 1048576")),
+    ] {
+        let body = stream(&[batch(std::iter::once(("time", times(&[1]))).chain(columns))]);
+        let database = Arc::new(Database::new("db", 0, false));
+        let decoded = |types| {
+            let context = Context { types, ..Context::plain(&database) };
+            decode(&body, "t", None, Terms { most_bytes: 1 << 22, may_keep: false }, &context)
+        };
+        match (decoded(TypePolicy::STRICT), reason) {
+            (Ok(_), None) => {}
+            (Err(error), Some(reason)) => assert!(error.to_string().contains(reason), "{error}"),
+            (decoded, reason) => panic!("{decoded:?}, expected {reason:?}"),
+        }
+        decoded(TypePolicy::Logged).unwrap();
+    }
 }
 
 /// A batch with most kinds of columns, two rows.

@@ -17,6 +17,7 @@ mod interval_span;
 mod kept;
 mod moments;
 mod named;
+mod numbers_of_texts;
 mod same_float;
 mod shifted;
 mod sum;
@@ -62,7 +63,7 @@ pub(super) fn all(theirs: Vec<Arc<ScalarUDF>>, limit_bytes: usize) -> Vec<Arc<Sc
     functions.push(Arc::new(ScalarUDF::from(DateDiff::default())));
     functions.push(Arc::new(ScalarUDF::from(WidthBucket::default())));
     functions.push(Arc::new(ScalarUDF::from(Named::default())));
-    functions.extend(bounded(utc::without_zone(theirs), limit_bytes));
+    functions.extend(bounded(numbers_of_texts::plain(utc::without_zone(theirs)), limit_bytes));
     functions.retain(|function| function.name() != "date_bin");
     functions.push(Arc::new(ScalarUDF::from(TimeBucket::date_bin())));
     functions
