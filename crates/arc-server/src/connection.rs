@@ -29,6 +29,7 @@ use tower::ServiceExt;
 use self::wire::{Activity, AnswerBody, Wire};
 use crate::{
     app::App,
+    auth::Peer,
     tls::{self, Stream, Tls},
     workers,
 };
@@ -91,6 +92,7 @@ pub(crate) async fn serve(
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "cannot switch off Nagle's algorithm");
     }
+    let peer = Peer { address: stream.peer_addr().ok(), refusals: Arc::clone(&app.metrics.refusals) };
     let accepted = tokio::select! {
         accepted = tls::accept(tls, stream) => accepted,
         // The sender is dropped when the server stops; nothing is ever sent.
@@ -98,11 +100,11 @@ pub(crate) async fn serve(
     };
     let Some(stream) = accepted else { return };
     let times = ConnectionTimes { rest_after: REST_AFTER, idle: IDLE_TIMEOUT, send: app.limits.send_timeout };
-    serve_and_rest(router, stream, stopped, times, &app.wide_windows).await;
+    serve_and_rest((router, peer), stream, stopped, times, &app.wide_windows).await;
 }
 
 async fn serve_and_rest(
-    router: Router,
+    (router, peer): (Router, Peer),
     stream: Stream,
     mut stopped: watch::Receiver<()>,
     times: ConnectionTimes,
@@ -130,11 +132,11 @@ async fn serve_and_rest(
         let served = if is_http2 {
             let window = Arc::clone(wide).try_acquire_owned().ok();
             let builder = http2_builder(window.is_some());
-            let served = Box::pin(serve_http2(router.clone(), wire, &mut stopped, times, &builder)).await;
+            let served = Box::pin(serve_http2((router.clone(), &peer), wire, &mut stopped, times, &builder)).await;
             drop(window);
             served.map(|()| None)
         } else {
-            Box::pin(serve_http1(router.clone(), wire, &mut stopped, times.rest_after)).await
+            Box::pin(serve_http1((router.clone(), &peer), wire, &mut stopped, times.rest_after)).await
         };
         match served {
             Ok(at_rest) => {
@@ -162,13 +164,13 @@ async fn beginning(stream: &mut Stream) -> io::Result<Bytes> {
 
 /// Serves requests until the connection ends, or rests: then it is given back, with what was read of the next request.
 async fn serve_http1(
-    router: Router,
+    (router, peer): (Router, &Peer),
     wire: Wire,
     stopped: &mut watch::Receiver<()>,
     rest_after: Duration,
 ) -> hyper::Result<Option<(Stream, Bytes)>> {
     let activity = Arc::clone(&wire.activity);
-    let service = service(router, &activity);
+    let service = service(router, peer, &activity);
     let mut connection = http1_builder().serve_connection(TokioIo::new(wire), service);
     let (mut rests_since, mut look_after) = (None, rest_after);
     loop {
@@ -197,14 +199,14 @@ async fn serve_http1(
 }
 
 async fn serve_http2(
-    router: Router,
+    (router, peer): (Router, &Peer),
     wire: Wire,
     stopped: &mut watch::Receiver<()>,
     times: ConnectionTimes,
     builder: &http2::Builder<TokioExecutor>,
 ) -> hyper::Result<()> {
     let activity = Arc::clone(&wire.activity);
-    let service = service(router, &activity);
+    let service = service(router, peer, &activity);
     let mut connection = builder.serve_connection(TokioIo::new(wire), service);
     tokio::select! {
         ended = &mut connection => return ended,
@@ -251,6 +253,7 @@ type HttpAnswer = Result<Response<AnswerBody>, Infallible>;
 
 fn service(
     router: Router,
+    peer: &Peer,
     activity: &Arc<Activity>,
 ) -> impl Service<
     Request<Incoming>,
@@ -259,12 +262,14 @@ fn service(
     Future = BoxFuture<'static, HttpAnswer>,
 > + Unpin
 + use<> {
-    let activity = Arc::clone(activity);
+    let (activity, peer) = (Arc::clone(activity), peer.clone());
     service_fn(move |request: Request<Incoming>| -> BoxFuture<'static, HttpAnswer> {
         let answering = activity.begin();
         let answer = router.clone().oneshot(request.map(Body::new));
-        Box::pin(async {
+        let peer = peer.clone();
+        Box::pin(async move {
             let answer = answer.await?;
+            peer.note(&answer);
             answering.offer(true);
             Ok(answer.map(|body| AnswerBody { body, answering }))
         })
@@ -336,7 +341,14 @@ mod tests {
             let (accepted, _) = listener.accept().await.unwrap();
             let (stopping, stopped) = watch::channel(());
             let served = tokio::spawn(async move {
-                serve_and_rest(router, Stream::Plain(accepted), stopped, times, &Arc::new(Semaphore::new(1))).await;
+                serve_and_rest(
+                    (router, Peer::default()),
+                    Stream::Plain(accepted),
+                    stopped,
+                    times,
+                    &Arc::new(Semaphore::new(1)),
+                )
+                .await;
             });
             Self { stream, served, stopping }
         }

@@ -15,7 +15,7 @@ use std::{
 use arc_core::EngineStats;
 use hyper::StatusCode;
 
-use crate::{cluster::Cluster, cluster_query::QueryNode, query::Form, timestamp, write::Format};
+use crate::{auth::Refusals, cluster::Cluster, cluster_query::QueryNode, query::Form, timestamp, write::Format};
 
 /// Upper bounds of the latency histogram's buckets, in microseconds.
 const BUCKETS_US: [u64; 14] =
@@ -34,6 +34,7 @@ pub(crate) struct Metrics {
     message_pack: Requests,
     arrow: Requests,
     pub(crate) queries: Queries,
+    pub(crate) refusals: Arc<Refusals>,
     /// There if queries are spread over several nodes.
     query_node: OnceLock<Arc<QueryNode>>,
     cluster: OnceLock<Weak<Cluster>>,
@@ -178,6 +179,12 @@ impl Metrics {
             counter("arc_http_requests_total", "Requests answered", self.requests.get()),
             counter("arc_http_requests_success_total", "Requests answered with 1xx to 3xx", self.requests_ok.get()),
             counter("arc_http_requests_error_total", "Requests answered with 4xx or 5xx", self.requests_failed.get()),
+            counter("arc_auth_refused_total", "Requests without a token that is good", self.refusals.unknown.get()),
+            counter(
+                "arc_auth_denied_total",
+                "Requests that their token does not let do what they ask",
+                self.refusals.denied.get(),
+            ),
             counter("arc_http_connections_total", "Connections accepted", self.connections.get()),
             gauge("arc_http_connections_open", "Connections open", open),
             counter("arc_lineprotocol_requests_total", "Line protocol requests", self.line_protocol.requests.get()),

@@ -82,6 +82,11 @@ impl Caller {
         })
     }
 
+    /// Returns the number of the caller's token; `None` where nobody has to log in.
+    pub(crate) fn number(&self) -> Option<u64> {
+        self.token().map(|token| token.id)
+    }
+
     /// Refuses who may not do everything there is.
     pub(crate) fn check_admin(&self) -> Result<(), Failure> {
         permitted(self.is_admin(), || "Permission denied: admin required".to_owned())?;
