@@ -44,6 +44,8 @@ const REST_AFTER: Duration = Duration::from_millis(50);
 const LONGEST_LOOK: Duration = Duration::from_secs(1);
 /// How long a connection may wait for a request, or take to send its head.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
+/// How long a connection may take to send its first byte: one that says nothing has a place that others want.
+const FIRST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes of a connection of HTTP/1.1 that are read before they are asked for, at most; they are in no account. Also the most
 /// that the head of a request may have.
 const READ_AHEAD_BYTES: usize = 64 << 10;
@@ -76,6 +78,7 @@ pub(crate) fn wide_windows(memory_bytes: usize) -> usize {
 #[derive(Debug, Clone, Copy)]
 struct ConnectionTimes {
     rest_after: Duration,
+    first: Duration,
     idle: Duration,
     send: Duration,
 }
@@ -99,7 +102,12 @@ pub(crate) async fn serve(
         _ = stopped.changed() => return,
     };
     let Some(stream) = accepted else { return };
-    let times = ConnectionTimes { rest_after: REST_AFTER, idle: IDLE_TIMEOUT, send: app.limits.send_timeout };
+    let times = ConnectionTimes {
+        rest_after: REST_AFTER,
+        first: FIRST_TIMEOUT,
+        idle: IDLE_TIMEOUT,
+        send: app.limits.send_timeout,
+    };
     serve_and_rest((router, peer), stream, stopped, times, &app.wide_windows).await;
 }
 
@@ -111,10 +119,11 @@ async fn serve_and_rest(
     wide: &Arc<Semaphore>,
 ) {
     let mut resting = Some((stream, Bytes::new()));
+    let mut patience = times.first;
     while let Some((mut stream, mut ahead)) = resting.take() {
         if ahead.is_empty() {
             ahead = tokio::select! {
-                begun = timeout(times.idle, beginning(&mut stream)) => match begun {
+                begun = timeout(patience, beginning(&mut stream)) => match begun {
                     Ok(Ok(bytes)) => bytes,
                     Ok(Err(error)) => return tracing::debug!(%error, "connection broke"),
                     Err(_) => return tracing::debug!("a connection did not ask for anything"),
@@ -126,6 +135,7 @@ async fn serve_and_rest(
         if ahead.is_empty() {
             return;
         }
+        patience = times.idle;
         let is_http2 = ahead == PREFACE.as_slice();
         let wire = Wire { stream, ahead, activity: Arc::default(), patience: times.send, stuck: None };
         // In boxes, so that a connection at rest is not as large as one of either kind.
@@ -328,7 +338,13 @@ mod tests {
 
     impl Client {
         async fn connect() -> Self {
-            Self::within(ConnectionTimes { rest_after: Duration::ZERO, idle: IDLE_TIMEOUT, send: IDLE_TIMEOUT }).await
+            Self::within(ConnectionTimes {
+                rest_after: Duration::ZERO,
+                first: IDLE_TIMEOUT,
+                idle: IDLE_TIMEOUT,
+                send: IDLE_TIMEOUT,
+            })
+            .await
         }
 
         async fn within(times: ConnectionTimes) -> Self {
@@ -407,9 +423,28 @@ mod tests {
     const SHORT: Duration = Duration::from_secs(2);
 
     #[tokio::test]
+    async fn a_client_that_says_nothing_at_first_loses_its_connection_soon() {
+        let mut times =
+            ConnectionTimes { rest_after: Duration::ZERO, first: SHORT, idle: IDLE_TIMEOUT, send: IDLE_TIMEOUT };
+        let client = Client::within(times).await;
+        client.served.await.unwrap();
+        // Later it may be silent for longer.
+        (times.first, times.idle) = (IDLE_TIMEOUT, SHORT);
+        let mut client = Client::within(times).await;
+        client.send(b"GET /short HTTP/1.1\r\nhost: a\r\n\r\n").await;
+        assert_eq!(client.answer().await, "short");
+        client.served.await.unwrap();
+    }
+
+    #[tokio::test]
     async fn a_client_that_takes_nothing_of_its_answer_loses_its_connection() {
-        let mut client =
-            Client::within(ConnectionTimes { rest_after: Duration::ZERO, idle: IDLE_TIMEOUT, send: SHORT }).await;
+        let mut client = Client::within(ConnectionTimes {
+            rest_after: Duration::ZERO,
+            first: IDLE_TIMEOUT,
+            idle: IDLE_TIMEOUT,
+            send: SHORT,
+        })
+        .await;
         // More than the buffers of both sockets take.
         client.send(&b"GET /long HTTP/1.1\r\nhost: a\r\n\r\n".repeat(4)).await;
         client.served.await.unwrap();
@@ -434,7 +469,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_connection_of_http2_without_requests_ends() {
-        let client = Client::within(ConnectionTimes { rest_after: Duration::ZERO, idle: SHORT, send: SHORT }).await;
+        let client = Client::within(ConnectionTimes {
+            rest_after: Duration::ZERO,
+            first: IDLE_TIMEOUT,
+            idle: SHORT,
+            send: SHORT,
+        })
+        .await;
         let (mut sender, served, running) = http2(client, 1 << 20).await;
         assert_eq!(sender.send_request(get("/short")).await.unwrap().status(), 200);
         served.await.unwrap();
@@ -443,8 +484,13 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_over_http2_that_nobody_takes_ends_its_connection() {
-        let client =
-            Client::within(ConnectionTimes { rest_after: Duration::ZERO, idle: IDLE_TIMEOUT, send: SHORT }).await;
+        let client = Client::within(ConnectionTimes {
+            rest_after: Duration::ZERO,
+            first: IDLE_TIMEOUT,
+            idle: IDLE_TIMEOUT,
+            send: SHORT,
+        })
+        .await;
         let (mut sender, served, _running) = http2(client, 0).await;
         let answer = sender.send_request(get("/long")).await.unwrap();
         // Answers to pings go on meanwhile.

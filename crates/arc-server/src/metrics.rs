@@ -30,6 +30,7 @@ pub(crate) struct Metrics {
     latency: Histogram,
     connections: Counter,
     connections_closed: Counter,
+    connections_refused: Counter,
     line_protocol: Requests,
     message_pack: Requests,
     arrow: Requests,
@@ -149,6 +150,11 @@ impl Metrics {
         OpenConnection(self)
     }
 
+    /// Counts a connection that was closed at once.
+    pub(crate) fn connection_refused(&self) {
+        self.connections_refused.add(1);
+    }
+
     /// Returns the counters of one kind of write.
     pub(crate) fn writes(&self, format: Format) -> &Requests {
         match format {
@@ -186,6 +192,7 @@ impl Metrics {
                 self.refusals.denied.get(),
             ),
             counter("arc_http_connections_total", "Connections accepted", self.connections.get()),
+            counter("arc_http_connections_refused_total", "Connections closed at once", self.connections_refused.get()),
             gauge("arc_http_connections_open", "Connections open", open),
             counter("arc_lineprotocol_requests_total", "Line protocol requests", self.line_protocol.requests.get()),
             counter("arc_lineprotocol_records_total", "Points from line protocol", self.line_protocol.records.get()),
