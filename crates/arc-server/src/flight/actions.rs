@@ -79,7 +79,7 @@ async fn create(client: ActionClient<'_>, sql: String) -> Result<ActionCreatePre
         dataset_schema = if is_insert { dataset_schema } else { schema_bytes(&described.columns)? };
         parameter_schema = schema_bytes(&described.parameters)?;
     } else {
-        caller.check_statement(&statement.database, &parsed).await?;
+        caller.check_statement(&app.engine, &statement.database, &parsed).await?;
     }
     let prepared_statement_handle = statements.add(caller.number(), statement);
     Ok(ActionCreatePreparedStatementResult { prepared_statement_handle, dataset_schema, parameter_schema })

@@ -127,8 +127,9 @@ async fn a_writer_of_one_table_writes_there_and_reads_nowhere() {
     for path in ["/write?db=plant_2", "/api/v2/write?bucket=plant_2", "/api/v3/write_lp?db=plant_2"] {
         write(path, "pump,id=2 rpm=2 2").await.is(403, "there is no database \"plant_2\"");
     }
-    write("/api/v1/import/csv?db=plant_2&measurement=pump", "time,rpm\n1,2\n").await.is(403, "there is no database");
-    assert_eq!(write("/api/v1/query?db=plant_2", r#"{"sql": "CREATE DATABASE plant_2"}"#).await.status, 403);
+    write("/api/v1/import/csv?db=plant_2&measurement=pump", "").await.is(403, "there is no database");
+    let create = json!({ "sql": "CREATE TABLE pump (time TIMESTAMP, rpm DOUBLE)" }).to_string();
+    write("/api/v1/query?db=plant_2", &create).await.is(403, "there is no database");
     // As a whole or not at all, and without a word about what is there.
     for body in ["pump,id=3 rpm=3 3\nvalve,id=2 open=2 2", "valve,id=2 open=\"text\" 2"] {
         write("/write?db=plant", body).await.is(403, "\"valve\" of database \"plant\"");
