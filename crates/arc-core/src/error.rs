@@ -149,6 +149,13 @@ pub enum Error {
         /// The first table that is beyond it.
         table: String,
     },
+    /// A write that would make a database, of which its [`AccessScope`](crate::AccessScope) has
+    /// some tables only.
+    #[error("there is no database {database:?}, and who may write to some of its tables only does not make it")]
+    DatabaseOutOfScope {
+        /// The database written to.
+        database: String,
+    },
     /// A write has the idempotency key of an earlier, different one.
     #[error("idempotency key {key:?} was used in database {database:?} for another write: {reason}")]
     IdempotencyKeyReused {
@@ -383,6 +390,7 @@ impl Error {
             | Self::SnapshotExists { .. }
             | Self::IdempotencyKeyReused { .. }
             | Self::OutOfScope { .. }
+            | Self::DatabaseOutOfScope { .. }
             | Self::NotADataDirectory { .. }
             | Self::OtherStore { .. }
             | Self::BadStore { .. }

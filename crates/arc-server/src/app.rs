@@ -248,7 +248,9 @@ impl App {
 
     /// Waits for leave to run a query; it is held until the query has ended.
     pub(crate) async fn query_slot(&self, listed: &Listed) -> Result<OwnedSemaphorePermit, Failure> {
-        listed.unless_cancelled(listed.wait_for_own()).await??;
+        // One token leaves others a quarter of the places.
+        let share = self.limits.queries - self.limits.queries / 4;
+        listed.unless_cancelled(listed.wait_for_own(Some(share))).await??;
         let slot = slot(&self.query_slots, QUERY_PATIENCE, "too many queries are running (max_concurrent_queries)");
         let slot = listed.unless_cancelled(slot).await??;
         listed.begin();

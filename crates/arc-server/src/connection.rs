@@ -29,6 +29,7 @@ use tower::ServiceExt;
 use self::wire::{Activity, AnswerBody, Wire};
 use crate::{
     app::App,
+    auth::Peer,
     tls::{self, Stream, Tls},
     workers,
 };
@@ -43,6 +44,8 @@ const REST_AFTER: Duration = Duration::from_millis(50);
 const LONGEST_LOOK: Duration = Duration::from_secs(1);
 /// How long a connection may wait for a request, or take to send its head.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
+/// How long a connection may take to send its first byte: one that says nothing has a place that others want.
+const FIRST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes of a connection of HTTP/1.1 that are read before they are asked for, at most; they are in no account. Also the most
 /// that the head of a request may have.
 const READ_AHEAD_BYTES: usize = 64 << 10;
@@ -75,6 +78,7 @@ pub(crate) fn wide_windows(memory_bytes: usize) -> usize {
 #[derive(Debug, Clone, Copy)]
 struct ConnectionTimes {
     rest_after: Duration,
+    first: Duration,
     idle: Duration,
     send: Duration,
 }
@@ -91,28 +95,35 @@ pub(crate) async fn serve(
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "cannot switch off Nagle's algorithm");
     }
+    let peer = Peer { address: stream.peer_addr().ok(), refusals: Arc::clone(&app.metrics.refusals) };
     let accepted = tokio::select! {
         accepted = tls::accept(tls, stream) => accepted,
         // The sender is dropped when the server stops; nothing is ever sent.
         _ = stopped.changed() => return,
     };
     let Some(stream) = accepted else { return };
-    let times = ConnectionTimes { rest_after: REST_AFTER, idle: IDLE_TIMEOUT, send: app.limits.send_timeout };
-    serve_and_rest(router, stream, stopped, times, &app.wide_windows).await;
+    let times = ConnectionTimes {
+        rest_after: REST_AFTER,
+        first: FIRST_TIMEOUT,
+        idle: IDLE_TIMEOUT,
+        send: app.limits.send_timeout,
+    };
+    serve_and_rest((router, peer), stream, stopped, times, &app.wide_windows).await;
 }
 
 async fn serve_and_rest(
-    router: Router,
+    (router, peer): (Router, Peer),
     stream: Stream,
     mut stopped: watch::Receiver<()>,
     times: ConnectionTimes,
     wide: &Arc<Semaphore>,
 ) {
     let mut resting = Some((stream, Bytes::new()));
+    let mut patience = times.first;
     while let Some((mut stream, mut ahead)) = resting.take() {
         if ahead.is_empty() {
             ahead = tokio::select! {
-                begun = timeout(times.idle, beginning(&mut stream)) => match begun {
+                begun = timeout(patience, beginning(&mut stream)) => match begun {
                     Ok(Ok(bytes)) => bytes,
                     Ok(Err(error)) => return tracing::debug!(%error, "connection broke"),
                     Err(_) => return tracing::debug!("a connection did not ask for anything"),
@@ -124,17 +135,18 @@ async fn serve_and_rest(
         if ahead.is_empty() {
             return;
         }
+        patience = times.idle;
         let is_http2 = ahead == PREFACE.as_slice();
         let wire = Wire { stream, ahead, activity: Arc::default(), patience: times.send, stuck: None };
         // In boxes, so that a connection at rest is not as large as one of either kind.
         let served = if is_http2 {
             let window = Arc::clone(wide).try_acquire_owned().ok();
             let builder = http2_builder(window.is_some());
-            let served = Box::pin(serve_http2(router.clone(), wire, &mut stopped, times, &builder)).await;
+            let served = Box::pin(serve_http2((router.clone(), &peer), wire, &mut stopped, times, &builder)).await;
             drop(window);
             served.map(|()| None)
         } else {
-            Box::pin(serve_http1(router.clone(), wire, &mut stopped, times.rest_after)).await
+            Box::pin(serve_http1((router.clone(), &peer), wire, &mut stopped, times.rest_after)).await
         };
         match served {
             Ok(at_rest) => {
@@ -162,13 +174,13 @@ async fn beginning(stream: &mut Stream) -> io::Result<Bytes> {
 
 /// Serves requests until the connection ends, or rests: then it is given back, with what was read of the next request.
 async fn serve_http1(
-    router: Router,
+    (router, peer): (Router, &Peer),
     wire: Wire,
     stopped: &mut watch::Receiver<()>,
     rest_after: Duration,
 ) -> hyper::Result<Option<(Stream, Bytes)>> {
     let activity = Arc::clone(&wire.activity);
-    let service = service(router, &activity);
+    let service = service(router, peer, &activity);
     let mut connection = http1_builder().serve_connection(TokioIo::new(wire), service);
     let (mut rests_since, mut look_after) = (None, rest_after);
     loop {
@@ -197,14 +209,14 @@ async fn serve_http1(
 }
 
 async fn serve_http2(
-    router: Router,
+    (router, peer): (Router, &Peer),
     wire: Wire,
     stopped: &mut watch::Receiver<()>,
     times: ConnectionTimes,
     builder: &http2::Builder<TokioExecutor>,
 ) -> hyper::Result<()> {
     let activity = Arc::clone(&wire.activity);
-    let service = service(router, &activity);
+    let service = service(router, peer, &activity);
     let mut connection = builder.serve_connection(TokioIo::new(wire), service);
     tokio::select! {
         ended = &mut connection => return ended,
@@ -251,6 +263,7 @@ type HttpAnswer = Result<Response<AnswerBody>, Infallible>;
 
 fn service(
     router: Router,
+    peer: &Peer,
     activity: &Arc<Activity>,
 ) -> impl Service<
     Request<Incoming>,
@@ -259,12 +272,14 @@ fn service(
     Future = BoxFuture<'static, HttpAnswer>,
 > + Unpin
 + use<> {
-    let activity = Arc::clone(activity);
+    let (activity, peer) = (Arc::clone(activity), peer.clone());
     service_fn(move |request: Request<Incoming>| -> BoxFuture<'static, HttpAnswer> {
         let answering = activity.begin();
         let answer = router.clone().oneshot(request.map(Body::new));
-        Box::pin(async {
+        let peer = peer.clone();
+        Box::pin(async move {
             let answer = answer.await?;
+            peer.note(&answer);
             answering.offer(true);
             Ok(answer.map(|body| AnswerBody { body, answering }))
         })
@@ -323,7 +338,13 @@ mod tests {
 
     impl Client {
         async fn connect() -> Self {
-            Self::within(ConnectionTimes { rest_after: Duration::ZERO, idle: IDLE_TIMEOUT, send: IDLE_TIMEOUT }).await
+            Self::within(ConnectionTimes {
+                rest_after: Duration::ZERO,
+                first: IDLE_TIMEOUT,
+                idle: IDLE_TIMEOUT,
+                send: IDLE_TIMEOUT,
+            })
+            .await
         }
 
         async fn within(times: ConnectionTimes) -> Self {
@@ -336,7 +357,14 @@ mod tests {
             let (accepted, _) = listener.accept().await.unwrap();
             let (stopping, stopped) = watch::channel(());
             let served = tokio::spawn(async move {
-                serve_and_rest(router, Stream::Plain(accepted), stopped, times, &Arc::new(Semaphore::new(1))).await;
+                serve_and_rest(
+                    (router, Peer::default()),
+                    Stream::Plain(accepted),
+                    stopped,
+                    times,
+                    &Arc::new(Semaphore::new(1)),
+                )
+                .await;
             });
             Self { stream, served, stopping }
         }
@@ -395,9 +423,28 @@ mod tests {
     const SHORT: Duration = Duration::from_secs(2);
 
     #[tokio::test]
+    async fn a_client_that_says_nothing_at_first_loses_its_connection_soon() {
+        let mut times =
+            ConnectionTimes { rest_after: Duration::ZERO, first: SHORT, idle: IDLE_TIMEOUT, send: IDLE_TIMEOUT };
+        let client = Client::within(times).await;
+        client.served.await.unwrap();
+        // Later it may be silent for longer.
+        (times.first, times.idle) = (IDLE_TIMEOUT, SHORT);
+        let mut client = Client::within(times).await;
+        client.send(b"GET /short HTTP/1.1\r\nhost: a\r\n\r\n").await;
+        assert_eq!(client.answer().await, "short");
+        client.served.await.unwrap();
+    }
+
+    #[tokio::test]
     async fn a_client_that_takes_nothing_of_its_answer_loses_its_connection() {
-        let mut client =
-            Client::within(ConnectionTimes { rest_after: Duration::ZERO, idle: IDLE_TIMEOUT, send: SHORT }).await;
+        let mut client = Client::within(ConnectionTimes {
+            rest_after: Duration::ZERO,
+            first: IDLE_TIMEOUT,
+            idle: IDLE_TIMEOUT,
+            send: SHORT,
+        })
+        .await;
         // More than the buffers of both sockets take.
         client.send(&b"GET /long HTTP/1.1\r\nhost: a\r\n\r\n".repeat(4)).await;
         client.served.await.unwrap();
@@ -422,7 +469,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_connection_of_http2_without_requests_ends() {
-        let client = Client::within(ConnectionTimes { rest_after: Duration::ZERO, idle: SHORT, send: SHORT }).await;
+        let client = Client::within(ConnectionTimes {
+            rest_after: Duration::ZERO,
+            first: IDLE_TIMEOUT,
+            idle: SHORT,
+            send: SHORT,
+        })
+        .await;
         let (mut sender, served, running) = http2(client, 1 << 20).await;
         assert_eq!(sender.send_request(get("/short")).await.unwrap().status(), 200);
         served.await.unwrap();
@@ -431,8 +484,13 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_over_http2_that_nobody_takes_ends_its_connection() {
-        let client =
-            Client::within(ConnectionTimes { rest_after: Duration::ZERO, idle: IDLE_TIMEOUT, send: SHORT }).await;
+        let client = Client::within(ConnectionTimes {
+            rest_after: Duration::ZERO,
+            first: IDLE_TIMEOUT,
+            idle: IDLE_TIMEOUT,
+            send: SHORT,
+        })
+        .await;
         let (mut sender, served, _running) = http2(client, 0).await;
         let answer = sender.send_request(get("/long")).await.unwrap();
         // Answers to pings go on meanwhile.

@@ -136,7 +136,7 @@ impl From<Error> for Failure {
         let status = match &error {
             // What the draft of the header `Idempotency-Key` asks for; the request as such is a good one.
             Error::IdempotencyKeyReused { .. } => StatusCode::UNPROCESSABLE_ENTITY,
-            Error::OutOfScope { .. } => StatusCode::FORBIDDEN,
+            Error::OutOfScope { .. } | Error::DatabaseOutOfScope { .. } => StatusCode::FORBIDDEN,
             Error::Diverged { .. } => StatusCode::CONFLICT,
             Error::ReadOnly => StatusCode::METHOD_NOT_ALLOWED,
             error => status_of(error.kind()),

@@ -94,7 +94,7 @@ impl<T: KeptContent> Changing<'_, T> {
         }
         if let Err(error) = write_private(&self.kept.path, &written) {
             tracing::error!(error = chain(&error), "cannot keep a change of {}", T::CONTENT);
-            return Err(Failure::bug());
+            return Err(error.failure());
         }
         self.kept.value.store(value);
         Ok(())

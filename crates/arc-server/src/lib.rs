@@ -41,6 +41,7 @@ mod maintenance;
 mod metrics;
 mod openapi;
 mod opening;
+mod places;
 mod push;
 mod query;
 mod quickstart;

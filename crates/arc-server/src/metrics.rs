@@ -15,7 +15,7 @@ use std::{
 use arc_core::EngineStats;
 use hyper::StatusCode;
 
-use crate::{cluster::Cluster, cluster_query::QueryNode, query::Form, timestamp, write::Format};
+use crate::{auth::Refusals, cluster::Cluster, cluster_query::QueryNode, query::Form, timestamp, write::Format};
 
 /// Upper bounds of the latency histogram's buckets, in microseconds.
 const BUCKETS_US: [u64; 14] =
@@ -30,10 +30,12 @@ pub(crate) struct Metrics {
     latency: Histogram,
     connections: Counter,
     connections_closed: Counter,
+    connections_refused: Counter,
     line_protocol: Requests,
     message_pack: Requests,
     arrow: Requests,
     pub(crate) queries: Queries,
+    pub(crate) refusals: Arc<Refusals>,
     /// There if queries are spread over several nodes.
     query_node: OnceLock<Arc<QueryNode>>,
     cluster: OnceLock<Weak<Cluster>>,
@@ -148,6 +150,11 @@ impl Metrics {
         OpenConnection(self)
     }
 
+    /// Counts a connection that was closed at once.
+    pub(crate) fn connection_refused(&self) {
+        self.connections_refused.add(1);
+    }
+
     /// Returns the counters of one kind of write.
     pub(crate) fn writes(&self, format: Format) -> &Requests {
         match format {
@@ -178,7 +185,14 @@ impl Metrics {
             counter("arc_http_requests_total", "Requests answered", self.requests.get()),
             counter("arc_http_requests_success_total", "Requests answered with 1xx to 3xx", self.requests_ok.get()),
             counter("arc_http_requests_error_total", "Requests answered with 4xx or 5xx", self.requests_failed.get()),
+            counter("arc_auth_refused_total", "Requests without a token that is good", self.refusals.unknown.get()),
+            counter(
+                "arc_auth_denied_total",
+                "Requests that their token does not let do what they ask",
+                self.refusals.denied.get(),
+            ),
             counter("arc_http_connections_total", "Connections accepted", self.connections.get()),
+            counter("arc_http_connections_refused_total", "Connections closed at once", self.connections_refused.get()),
             gauge("arc_http_connections_open", "Connections open", open),
             counter("arc_lineprotocol_requests_total", "Line protocol requests", self.line_protocol.requests.get()),
             counter("arc_lineprotocol_records_total", "Points from line protocol", self.line_protocol.records.get()),

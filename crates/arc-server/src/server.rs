@@ -15,7 +15,7 @@ use arc_core::{Engine, ErrorKind, store::ObjectStorage};
 use axum::Router;
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    sync::watch,
     task::JoinSet,
 };
 
@@ -30,6 +30,7 @@ use crate::{
     history,
     http::router::{flight_router, router},
     opening,
+    places::{self, Place, Places},
     tls::{self, Tls, TlsError},
     workers::Workers,
 };
@@ -228,11 +229,11 @@ impl Server {
         let (stopping, stopped) = watch::channel(());
         let (app, tls) = (Arc::clone(&self.app), self.tls.clone());
         let open = Connections { app, tls, workers: self.workers, tasks: Mutex::default(), stopped };
-        let permits = Arc::new(Semaphore::new(self.connections));
-        let http = accept(&self.http.listener, &permits, router(Arc::clone(&self.app)), &open);
+        let places = Places::new(self.connections);
+        let http = accept(&self.http.listener, &places, router(Arc::clone(&self.app)), &open);
         let flight = async {
             match &self.flight {
-                Some(flight) => accept(&flight.listener, &permits, flight_router(Arc::clone(&self.app)), &open).await,
+                Some(flight) => accept(&flight.listener, &places, flight_router(Arc::clone(&self.app)), &open).await,
                 None => std::future::pending().await,
             }
         };
@@ -374,8 +375,8 @@ struct Connections {
 }
 
 impl Connections {
-    /// Serves a connection; `permit` is its place among those that there may be.
-    fn add(&self, router: Router, stream: TcpStream, permit: OwnedSemaphorePermit) {
+    /// Serves a connection, which has a place.
+    fn add(&self, router: Router, stream: TcpStream, place: Place) {
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         // Those that ended are forgotten here; a busy server would otherwise remember them all.
         while tasks.try_join_next().is_some() {}
@@ -384,20 +385,31 @@ impl Connections {
         let (Some((runtime, lease)), Ok(stream)) = (self.workers.lease(), stream.into_std()) else { return };
         let serve = async move {
             match TcpStream::from_std(stream) {
-                Ok(stream) => connection::serve(&app, tls.as_ref(), router, stream, stopped).await,
+                Ok(stream) => {
+                    let served = connection::serve(&app, tls.as_ref(), router, stream, stopped);
+                    if place.is_last {
+                        // What is cut off is told so by the end of its connection.
+                        let _ = tokio::time::timeout(places::LAST_HELD, served).await;
+                    } else {
+                        served.await;
+                    }
+                }
                 Err(error) => tracing::warn!(%error, "cannot serve a connection"),
             }
-            drop((permit, lease));
+            drop((place, lease));
         };
         tasks.spawn_on(serve, runtime);
     }
 }
 
-/// Accepts connections for `router`, as long as there is a permit for one.
-async fn accept(listener: &TcpListener, permits: &Arc<Semaphore>, router: Router, open: &Connections) {
-    while let Ok(permit) = Arc::clone(permits).acquire_owned().await {
+/// Accepts connections for `router`, as long as there is a place for one.
+async fn accept(listener: &TcpListener, places: &Arc<Places>, router: Router, open: &Connections) {
+    while let Some(free) = places.free().await {
         match listener.accept().await {
-            Ok((stream, _)) => open.add(router.clone(), stream, permit),
+            Ok((stream, peer)) => match places.take(free, peer.ip()) {
+                Some(place) => open.add(router.clone(), stream, place),
+                None => open.app.metrics.connection_refused(),
+            },
             Err(error) => {
                 // Out of file descriptors, mostly: others will end, so this passes.
                 tracing::warn!(%error, "cannot accept a connection");

@@ -113,7 +113,7 @@ impl Engine {
     /// # Errors
     ///
     /// [`Error::Diverged`] if the cut does not follow what is here; [`Error::SchemaConflict`] naming
-    /// the column; [`Error::OutOfScope`]; [`Error::InvalidPayload`] for what no directory makes. Then
+    /// the column; [`Error::OutOfScope`]; [`Error::DatabaseOutOfScope`]; [`Error::InvalidPayload`] for what no directory makes. Then
     /// nothing has changed.
     pub fn adopt(&self, adoption: &[u8], may_write: &dyn Fn(&str, &str) -> bool) -> Result<AdoptOutcome> {
         self.check_open()?;
@@ -121,7 +121,11 @@ impl Engine {
         check(&adoption)?;
         let names = adoption.tables.iter().map(|table| (&*table.schema.database, &*table.schema.table));
         if let Some((database, table)) = names.into_iter().find(|(database, table)| !may_write(database, table)) {
-            return Err(Error::OutOfScope { database: database.to_owned(), table: table.to_owned() });
+            let (database, table) = (database.to_owned(), table.to_owned());
+            return Err(match self.tables(&database) {
+                Ok(_) => Error::OutOfScope { database, table },
+                Err(_) => Error::DatabaseOutOfScope { database },
+            });
         }
         self.writer()?.adopt(self, &adoption)
     }

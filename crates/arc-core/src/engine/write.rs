@@ -194,7 +194,11 @@ impl Shared {
     ) -> Result<DecodedWrite> {
         let mut staged = self.decode(request, database)?;
         if let Some(scope) = &options.scope {
-            check_scope(scope, &request.meta.database, &staged)?;
+            let name = &request.meta.database;
+            if !staged.tables.is_empty() && self.schema.registry().database(name).is_none() {
+                return Err(Error::DatabaseOutOfScope { database: name.clone() });
+            }
+            check_scope(scope, name, &staged)?;
         }
         staged.tables.retain(|table| !table.is_empty());
         let rejections = std::mem::take(&mut staged.rejections);

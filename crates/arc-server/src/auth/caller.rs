@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arc_core::{Access, AccessScope, Error, Statement, StatementKind, WriteOptions};
+use arc_core::{Access, AccessScope, Engine, Error, Statement, StatementKind, WriteOptions};
 use axum::extract::FromRequestParts;
 use hyper::{StatusCode, http::request::Parts};
 
@@ -82,6 +82,11 @@ impl Caller {
         })
     }
 
+    /// Returns the number of the caller's token; `None` where nobody has to log in.
+    pub(crate) fn number(&self) -> Option<u64> {
+        self.token().map(|token| token.id)
+    }
+
     /// Refuses who may not do everything there is.
     pub(crate) fn check_admin(&self) -> Result<(), Failure> {
         permitted(self.is_admin(), || "Permission denied: admin required".to_owned())?;
@@ -139,6 +144,14 @@ impl Caller {
         }
     }
 
+    /// Refuses to have a database made by who may not write to all of its tables.
+    pub(crate) fn check_makes(&self, engine: &Engine, database: &str) -> Result<(), Failure> {
+        if self.asks(|token| token.may_in_all_of(Rights::WRITE, database)) || engine.tables(database).is_ok() {
+            return Ok(());
+        }
+        Err(Error::DatabaseOutOfScope { database: database.to_owned() }.into())
+    }
+
     /// Has a write touch what the caller may write, and refuses it where that is nothing of the database.
     pub(crate) fn limit(&self, database: &str, options: WriteOptions) -> Result<WriteOptions, Failure> {
         self.check_in(Rights::WRITE, database)?;
@@ -162,7 +175,12 @@ impl Caller {
     }
 
     /// Refuses a statement of a kind that the caller may not run, or that changes what the caller may not change.
-    pub(crate) async fn check_statement(&self, database: &str, statement: &Statement) -> Result<(), Failure> {
+    pub(crate) async fn check_statement(
+        &self,
+        engine: &Engine,
+        database: &str,
+        statement: &Statement,
+    ) -> Result<(), Failure> {
         let right = match statement.kind() {
             StatementKind::Insert | StatementKind::Create => Rights::WRITE,
             StatementKind::Delete | StatementKind::Drop | StatementKind::Restore => Rights::DELETE,
@@ -176,6 +194,7 @@ impl Caller {
             return Ok(());
         }
         self.check(right)?;
+        let makes = statement.kind() == StatementKind::Create;
         let (statement, database) = (statement.clone(), database.to_owned());
         let target = tokio::task::spawn_blocking(move || statement.change_target(&database)).await;
         let target = target.map_err(|_| Failure::bug())??;
@@ -185,6 +204,9 @@ impl Caller {
             });
         }
         check_internal(right, &target.database)?;
+        if makes {
+            self.check_makes(engine, &target.database)?;
+        }
         match &target.table {
             Some(table) => self.check_table(right, &target.database, table),
             None => self.check_all_of(right, &target.database),

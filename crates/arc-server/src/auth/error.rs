@@ -49,6 +49,20 @@ pub enum AuthError {
     Invalid(String),
 }
 
+impl AuthError {
+    /// Returns what who asked is told of what could not be kept.
+    pub(crate) fn failure(&self) -> Failure {
+        match self {
+            Self::Io { source, .. }
+                if matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) =>
+            {
+                Failure::new(StatusCode::INSUFFICIENT_STORAGE, "the server's disk is full")
+            }
+            _ => Failure::bug(),
+        }
+    }
+}
+
 impl From<AuthError> for Failure {
     fn from(error: AuthError) -> Self {
         let status = match &error {
@@ -57,7 +71,7 @@ impl From<AuthError> for Failure {
             AuthError::Full(_) | AuthError::Invalid(_) => StatusCode::BAD_REQUEST,
             AuthError::Io { .. } | AuthError::Damaged { .. } | AuthError::Random => {
                 tracing::error!(error = chain(&error), "cannot keep a change of tokens");
-                return Self::bug();
+                return error.failure();
             }
         };
         Self::new(status, error.to_string())

@@ -6,7 +6,7 @@
 use std::{
     pin::Pin,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
     task::{Context, Poll, ready},
@@ -72,6 +72,8 @@ pub(crate) struct Usage {
     requests: Option<Rate>,
     bytes: Option<Rate>,
     queries: Option<Arc<Semaphore>>,
+    /// The same where the token has no limit of its own: its share of all.
+    share: OnceLock<Arc<Semaphore>>,
 }
 
 impl Usage {
@@ -81,7 +83,7 @@ impl Usage {
             Arc::new(Semaphore::new(most))
         });
         let (requests, bytes) = (limits.requests_per_second.map(Rate::new), limits.bytes_per_second.map(Rate::new));
-        Arc::new(Self { limits, requests, bytes, queries })
+        Arc::new(Self { limits, requests, bytes, queries, share: OnceLock::new() })
     }
 
     pub(super) fn limits(&self) -> TokenLimits {
@@ -104,12 +106,19 @@ impl Usage {
         }
     }
 
-    /// Waits for the other queries of the token; what is returned is held as long as the query runs.
-    pub(crate) async fn query_slot(&self) -> Result<Option<OwnedSemaphorePermit>, Failure> {
-        let Some(queries) = &self.queries else { return Ok(None) };
+    /// Waits for the other queries of the token; what is returned is held as long as the query runs. `share` is how many it may
+    /// have at a time if it has no limit of its own.
+    pub(crate) async fn query_slot(&self, share: Option<usize>) -> Result<Option<OwnedSemaphorePermit>, Failure> {
+        let (queries, limit) = match (&self.queries, share) {
+            (Some(queries), _) => (queries, "concurrent_queries"),
+            (None, Some(share)) => {
+                (self.share.get_or_init(|| Arc::new(Semaphore::new(share))), "its share of max_concurrent_queries")
+            }
+            (None, None) => return Ok(None),
+        };
         match tokio::time::timeout(QUERY_PATIENCE, Arc::clone(queries).acquire_owned()).await {
             Ok(Ok(permit)) => Ok(Some(permit)),
-            _ => Err(too_many("concurrent_queries", Duration::from_secs(1))),
+            _ => Err(too_many(limit, Duration::from_secs(1))),
         }
     }
 
@@ -249,12 +258,23 @@ mod tests {
         let refused = usage.admit().unwrap_err();
         assert_eq!(refused.status, 429);
         assert!(refused.message.contains("bytes_per_second") && refused.retry_after.is_some());
-        let slot = usage.query_slot().await.unwrap();
+        let slot = usage.query_slot(Some(7)).await.unwrap();
         assert!(slot.is_some());
         let queries = usage.queries.as_ref().unwrap();
         assert_eq!(queries.available_permits(), 0);
         drop(slot);
         assert_eq!(queries.available_permits(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_token_without_a_limit_has_its_share_of_queries() {
+        let usage = Usage::within(TokenLimits::default());
+        let held = [usage.query_slot(Some(2)).await.unwrap(), usage.query_slot(Some(2)).await.unwrap()];
+        let left = || usage.share.get().unwrap().available_permits();
+        assert_eq!(left(), 0);
+        assert!(usage.query_slot(None).await.unwrap().is_none());
+        drop(held);
+        assert_eq!(left(), 2);
     }
 
     #[test]

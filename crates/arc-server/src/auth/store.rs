@@ -262,8 +262,9 @@ impl Store {
         let mut token = Token::clone(before);
         edit(&tokens, &mut token)?;
         let token = Arc::new(token);
+        let had_lasting = has_lasting_admin(&tokens);
         tokens.insert(id, Arc::clone(&token));
-        if !has_admin(&tokens) {
+        if !has_admin(&tokens) || had_lasting && !has_lasting_admin(&tokens) {
             return Err(AuthError::LastAdmin(id));
         }
         self.keep(tokens, *next_id)?;
@@ -291,6 +292,14 @@ fn modified(path: &Path) -> Option<SystemTime> {
 fn has_admin(tokens: &Tokens) -> bool {
     let now = now_ms();
     tokens.values().any(|token| token.is_valid(now) && token.may_everywhere(Rights::ADMIN))
+}
+
+/// Returns whether one of them is good for ever: nobody would administer once the last one has ended.
+fn has_lasting_admin(tokens: &Tokens) -> bool {
+    let now = now_ms();
+    tokens
+        .values()
+        .any(|token| token.is_valid(now) && token.expires_ms.is_none() && token.may_everywhere(Rights::ADMIN))
 }
 
 fn check_name_is_free(tokens: &Tokens, name: &str, own: Option<u64>) -> Result<(), AuthError> {
@@ -359,7 +368,10 @@ mod tests {
         let (first, _) = store.create(new("a", admin)).unwrap();
         assert!(matches!(store.delete(first.id), Err(AuthError::LastAdmin(_))));
         let off = Change { enabled: Some(false), ..Change::default() };
-        assert!(matches!(store.change(first.id, off.clone()), Err(AuthError::LastAdmin(_))));
+        let ends = Change { expires_ms: Some(Some(now_ms() + 1_000_000)), ..Change::default() };
+        for change in [&off, &ends] {
+            assert!(matches!(store.change(first.id, change.clone()), Err(AuthError::LastAdmin(_))));
+        }
         assert!(store.has_admin());
         store.create(new("b", admin)).unwrap();
         store.change(first.id, off).unwrap();

@@ -293,7 +293,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         limits.connections,
         count,
         show,
-        "Connections served at once, up to half of the files that the process may open; further ones wait"
+        "Connections served at once, up to half of the files that the process may open, and half of them for one address; further ones wait"
     ),
     setting!(
         "max_concurrent_queries",

@@ -34,6 +34,7 @@ pub(crate) async fn list(State(app): State<Arc<App>>, caller: Caller, request: R
 
 /// `POST /api/v1/console/documents` with `{"kind", "name", "body", "shared"}`.
 pub(crate) async fn create(State(app): State<Arc<App>>, caller: Caller, request: Request) -> Result<Response, Failure> {
+    caller.check_statements()?;
     let wanted = read(&app, request).await?;
     let (kept, owner) = (Arc::clone(&app), caller.clone());
     let document = blocking(move || kept.documents.create(&owner, wanted)).await?;

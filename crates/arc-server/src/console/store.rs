@@ -19,6 +19,8 @@ use crate::{
 };
 
 const MAX_DOCUMENTS: usize = 1_000;
+/// The part of all documents, and of their bytes, that those of one token may be: others want to keep some, too.
+const SHARE: usize = 4;
 
 /// What the file says.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -72,6 +74,12 @@ struct Owner {
     name: String,
 }
 
+impl Owner {
+    fn identity(&self) -> (u64, i64) {
+        (self.id, self.created_ms)
+    }
+}
+
 /// The documents of a data directory.
 #[derive(Debug)]
 pub(crate) struct Documents(KeptFile<DocumentFile>);
@@ -115,6 +123,7 @@ impl Documents {
             let updated_ns = timestamp::now_ns();
             let document = Arc::new(Document { id, kind, name, version: 1, owner, shared, updated_ns, body });
             kept.documents.push(Arc::clone(&document));
+            kept.check_share(&document)?;
             Ok(document)
         })
     }
@@ -133,8 +142,10 @@ impl Documents {
             document.shared = wanted.shared.unwrap_or(document.shared);
             document.version = document.version.saturating_add(1);
             document.updated_ns = timestamp::now_ns();
-            *found = Arc::new(document);
-            Ok(Arc::clone(found))
+            let document = Arc::new(document);
+            *found = Arc::clone(&document);
+            kept.check_share(&document)?;
+            Ok(document)
         })
     }
 
@@ -149,6 +160,21 @@ impl Documents {
 }
 
 impl DocumentFile {
+    /// Checks that the owner of a document has not too many with it. Where nobody has to log in there is one owner.
+    fn check_share(&self, document: &Document) -> Result<(), Failure> {
+        let Some(owner) = document.owner.as_ref().map(Owner::identity) else { return Ok(()) };
+        let of_owner =
+            || self.documents.iter().filter(|other| other.owner.as_ref().map(Owner::identity) == Some(owner));
+        let bytes: usize = of_owner().map(|document| document.body.to_string().len()).sum();
+        if of_owner().count() <= MAX_DOCUMENTS / SHARE && bytes <= Self::MAX_BYTES / SHARE {
+            return Ok(());
+        }
+        let (count, bytes) = (MAX_DOCUMENTS / SHARE, (Self::MAX_BYTES / SHARE) >> 20);
+        Err(Failure::bad_request(format!(
+            "a token keeps up to {count} documents and {bytes} MiB; delete some of yours first"
+        )))
+    }
+
     /// Returns a document that `caller` may change, if it has the version that the change began with.
     fn find(&mut self, caller: &Caller, id: u64, version: Option<u64>) -> Result<&mut Arc<Document>, Failure> {
         let found = self.documents.iter_mut().find(|document| document.id == id && document.is_seen_by(caller));
@@ -177,9 +203,8 @@ impl Document {
     }
 
     fn is_changed_by(&self, caller: &Caller) -> bool {
-        let is_own = |owner: &Owner| {
-            caller.token().is_some_and(|token| (token.id, token.created_ms) == (owner.id, owner.created_ms))
-        };
+        let is_own =
+            |owner: &Owner| caller.token().is_some_and(|token| (token.id, token.created_ms) == owner.identity());
         caller.is_admin() || self.owner.as_ref().is_some_and(is_own)
     }
 

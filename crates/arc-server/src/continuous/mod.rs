@@ -151,6 +151,7 @@ fn of(app: &App, caller: &Caller, id: QueryId) -> Result<ContinuousQuery, Failur
     caller.check(Rights::ADMIN)?;
     let Path(id) = id?;
     let query = app.continuous.get(id.parse().map_err(|_| store::missing(&id))?)?;
+    caller.check_sees(&query.database).map_err(|_| store::missing(&id))?;
     caller.check_target(Rights::ADMIN, &query.database, None)?;
     Ok(query)
 }

@@ -70,15 +70,18 @@ async fn create(client: ActionClient<'_>, sql: String) -> Result<ActionCreatePre
     let ActionClient { app, statements, caller, database, keep_dictionaries } = client;
     let statement = Handle { database, sql, values: Vec::new() };
     let (mut dataset_schema, mut parameter_schema) = (Bytes::new(), Bytes::new());
-    let kind = Statement::parse(&statement.sql)?.kind();
+    let parsed = Statement::parse(&statement.sql)?;
+    let kind = parsed.kind();
     let is_insert = kind == StatementKind::Insert;
     if is_insert || !kind.is_change() {
         let described = query::describe(app, caller, statement.clone().query()?, keep_dictionaries).await?;
         // A statement without columns is how clients tell a change from a query.
         dataset_schema = if is_insert { dataset_schema } else { schema_bytes(&described.columns)? };
         parameter_schema = schema_bytes(&described.parameters)?;
+    } else {
+        caller.check_statement(&app.engine, &statement.database, &parsed).await?;
     }
-    let prepared_statement_handle = statements.add(statement);
+    let prepared_statement_handle = statements.add(caller.number(), statement);
     Ok(ActionCreatePreparedStatementResult { prepared_statement_handle, dataset_schema, parameter_schema })
 }
 

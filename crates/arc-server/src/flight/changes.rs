@@ -37,7 +37,7 @@ pub(super) async fn run(
 ) -> Result<Option<u64>, Failure> {
     app.check_takes_changes()?;
     let statement = caller.statement(&asked.sql)?;
-    caller.check_statement(&asked.database, &statement).await?;
+    caller.check_statement(&app.engine, &asked.database, &statement).await?;
     if statement.kind() == StatementKind::Insert {
         return insert(app, caller, asked, statement, headers).await.map(Some);
     }

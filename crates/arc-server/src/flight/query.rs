@@ -30,7 +30,7 @@ pub(super) async fn describe(
     keep_dictionaries: bool,
 ) -> Result<Description, Failure> {
     let statement = caller.statement(&query.sql)?;
-    caller.check_statement(&query.database, &statement).await?;
+    caller.check_statement(&app.engine, &query.database, &statement).await?;
     let listed = app.list_query("flight plan", caller, &query.database, &query.sql);
     let slot = app.query_slot(&listed).await?;
     let (engine, caller) = (app.engine.clone(), caller.clone());
@@ -59,7 +59,7 @@ pub(super) async fn answer(
         SendingAnswer { ticket: Ticket::new(app, Form::Flight, caller.clone()), running: None, is_over: false };
     let allowed = async {
         let statement = caller.statement(&query.sql)?;
-        caller.check_statement(&query.database, &statement).await.map(|()| statement)
+        caller.check_statement(&app.engine, &query.database, &statement).await.map(|()| statement)
     };
     let statement = allowed.await.inspect_err(|failure| sending.ticket.failed(failure))?;
     let listed = sending.ticket.list(&query.database, &query.sql);

@@ -143,7 +143,7 @@ impl Flight {
         let ticket = statement.ticket();
         let parsed = caller.statement(&statement.sql)?;
         if parsed.kind().is_change() {
-            caller.check_statement(&statement.database, &parsed).await?;
+            caller.check_statement(&self.app.engine, &statement.database, &parsed).await?;
             return messages::info(descriptor, &change::count_column(), ticket);
         }
         let described = query::describe(&self.app, &caller, statement.query()?, keep).await?;

@@ -37,6 +37,9 @@ impl Access {
     /// Refuses a request with 403 that a page may have sent which has no business here.
     pub(crate) fn check<B>(&self, request: &Request<B>) -> Result<(), Failure> {
         let headers = request.headers();
+        if headers.get_all(header::HOST).iter().nth(1).is_some() {
+            return Err(Failure::bad_request("the header Host comes twice"));
+        }
         // HTTP/2 has it in the address, HTTP/1.1 in a header, and some send both. HTTP/1.0 may have none; browsers do not speak it.
         for host in headers.get_all(header::HOST) {
             let text = host.to_str().map_err(|_| refused("the header Host is no text"))?;

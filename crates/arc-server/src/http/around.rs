@@ -62,6 +62,7 @@ pub(crate) async fn around(State(app): State<Arc<App>>, mut request: Request, ne
             checked => checked.map(|()| None),
         },
     };
+    let mut caller = None;
     let mut response = match admitted {
         Err(failure) if flight::is_call(request.headers()) => flight::failed(failure),
         Err(failure) => failure.into_response(),
@@ -74,9 +75,9 @@ pub(crate) async fn around(State(app): State<Arc<App>>, mut request: Request, ne
             read_only::refusal().into_response()
         }
         Ok(usage) => {
-            let caller = request.extensions().get::<Caller>();
+            caller = request.extensions().get::<Caller>().cloned();
             let name = id.to_str().unwrap_or_default();
-            let audited = Audited::begin(&app.engine, caller, (&method, asked.path()), name);
+            let audited = Audited::begin(&app.engine, caller.as_ref(), (&method, asked.path()), name);
             let here = async |request| run(&app, next, request).await;
             let answer = match &app.cluster {
                 Some(cluster) => cluster::answer(&app, cluster, (token, &id), request, here).await,
@@ -91,6 +92,7 @@ pub(crate) async fn around(State(app): State<Arc<App>>, mut request: Request, ne
             }
         }
     };
+    app.metrics.refusals.count(&mut response, caller.as_ref());
     headers(&app, response.headers_mut());
     let name = id.to_str().unwrap_or_default();
     let (status, took) = (response.status(), started.elapsed());

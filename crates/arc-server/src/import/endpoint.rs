@@ -94,6 +94,7 @@ async fn run(app: &Arc<App>, request: Request, format: ImportFormat) -> Result<(
     // Of line protocol the file itself names the tables, unless one of them is asked for.
     let caller = app.auth.caller(&parts.extensions)?;
     caller.check_target(Rights::WRITE, &options.database, options.table.as_deref())?;
+    caller.check_makes(&app.engine, &options.database)?;
     // As for a write from the command line: one piece may take a quarter of the memory with its points.
     options.chunk_bytes = options.chunk_bytes.min(app.engine_memory / 64);
     let root = app.engine.path().to_owned();

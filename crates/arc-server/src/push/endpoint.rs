@@ -68,7 +68,12 @@ pub(crate) async fn adopt(State(app): State<Arc<App>>, caller: Caller, request: 
     let slot = app.import_slot().await?;
     let engine = app.engine.clone();
     let adopted = blocking(move || {
-        let may_write = |database: &str, table: &str| caller.check_table(Rights::WRITE, database, table).is_ok();
+        let may_write = |database: &str, table: &str| {
+            caller
+                .check_table(Rights::WRITE, database, table)
+                .and_then(|()| caller.check_makes(&engine, database))
+                .is_ok()
+        };
         let adopted = engine.adopt(&body, &may_write);
         drop((slot, reservation));
         adopted

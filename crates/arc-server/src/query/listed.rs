@@ -133,10 +133,11 @@ impl List {
 }
 
 impl Listed {
-    /// Waits until other queries of the same token have ended, where their number is bounded.
-    pub(crate) async fn wait_for_own(&self) -> Result<(), Failure> {
+    /// Waits until other queries of the same token have ended, where their number is bounded: by a limit of its own, else by
+    /// `share`, where there is one.
+    pub(crate) async fn wait_for_own(&self, share: Option<usize>) -> Result<(), Failure> {
         let Some(usage) = self.caller.usage() else { return Ok(()) };
-        if let Some(slot) = usage.query_slot().await? {
+        if let Some(slot) = usage.query_slot(share).await? {
             // It is set once: nothing waits twice for the same query.
             let _ = self.token_slot.set(slot);
         }

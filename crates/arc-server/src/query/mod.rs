@@ -158,7 +158,7 @@ async fn start(
         // Whatever loads an address may send it: a page's image, a prefetch, a proxy that tries again.
         return Err(Failure::method_not_allowed("GET changes nothing: send this statement with POST", "POST"));
     }
-    caller.check_statement(&query.database, &statement).await?;
+    caller.check_statement(&app.engine, &query.database, &statement).await?;
     if matches!(kind, StatementKind::Drop | StatementKind::Restore) {
         delete::check_enabled(app)?;
     }

@@ -115,7 +115,7 @@ pub(crate) async fn tail(State(app): State<Arc<App>>, caller: Caller, request: R
         // It has no end.
         most_rows: u64::MAX,
     });
-    listed.unless_cancelled(listed.wait_for_own()).await??;
+    listed.unless_cancelled(listed.wait_for_own(None)).await??;
     listed.begin();
     // Compressed, rows would wait for others to be compressed with.
     let mut headers = parts.headers.clone();

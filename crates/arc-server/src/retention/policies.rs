@@ -9,7 +9,7 @@ use axum::{
 use hyper::{HeaderMap, StatusCode, Uri};
 use serde_json::{Value, json};
 
-use super::{policy::Policy, request::WantedPolicy, settings};
+use super::{policy::Policy, request::WantedPolicy, settings, store::missing};
 use crate::{
     admin::parse,
     app::App,
@@ -41,9 +41,7 @@ pub(crate) async fn list(State(app): State<Arc<App>>, caller: Caller, headers: H
 
 /// `GET /api/v1/retention/{id}`.
 pub(super) fn get(app: &App, caller: &Caller, id: u64) -> Result<Response, Failure> {
-    let policy = app.policies.get(id)?;
-    policy.target().check_sees(caller)?;
-    Ok(ok(&describe(app, &policy)))
+    Ok(ok(&describe(app, &seen(app, caller, id)?)))
 }
 
 /// `POST /api/v1/retention` with `{"name", "database", "measurement", "retention_days", "buffer_days", "is_active"}`.
@@ -80,8 +78,7 @@ pub(super) async fn delete(app: &Arc<App>, caller: &Caller, id: u64) -> Result<R
 
 /// `GET /api/v1/retention/{id}/executions?limit=`: the newest first.
 pub(super) fn executions(app: &App, caller: &Caller, id: u64, uri: &Uri) -> Result<Response, Failure> {
-    let policy = app.policies.get(id)?;
-    policy.target().check_sees(caller)?;
+    let policy = seen(app, caller, id)?;
     let limit = Params::of(uri)?.number("limit", 0..=u64::MAX)?;
     let limit = limit.map_or(EXECUTIONS, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     let executions: Vec<Value> =
@@ -89,10 +86,17 @@ pub(super) fn executions(app: &App, caller: &Caller, id: u64, uri: &Uri) -> Resu
     Ok(ok(&json!({ "policy_id": id, "executions": executions })))
 }
 
+/// Returns a policy that a caller may know of; any other is not there.
+fn seen(app: &App, caller: &Caller, id: u64) -> Result<Policy, Failure> {
+    let policy = app.policies.get(id)?;
+    policy.target().check_sees(caller).map_err(|_| missing(&id.to_string()))?;
+    Ok(policy)
+}
+
 /// Refuses who may not change a policy; who may change none is not told which there are.
 pub(super) fn check_admin(app: &App, caller: &Caller, id: u64) -> Result<Policy, Failure> {
     caller.check(Rights::ADMIN)?;
-    let policy = app.policies.get(id)?;
+    let policy = seen(app, caller, id)?;
     policy.target().check_admin(caller)?;
     Ok(policy)
 }

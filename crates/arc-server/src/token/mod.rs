@@ -145,10 +145,15 @@ impl TokenApi {
     fn id(&self, name: &str) -> Result<u64, Error> {
         let listed = self.ask("GET", PATH, &Value::Null)?;
         let tokens = listed.get("tokens").and_then(Value::as_array).into_iter().flatten();
-        let mut ids = tokens.filter_map(|token| Some((token.get("id")?.as_u64()?, token.get("name")?.as_str()?)));
-        let found = ids.find(|(id, known)| *known == name || id.to_string() == name);
-        let missing = || self.0.failed(ErrorKind::InvalidInput, format!("there is no token {name:?}"));
-        found.map(|(id, _)| id).ok_or_else(missing)
+        let ids = tokens.filter_map(|token| Some((token.get("id")?.as_u64()?, token.get("name")?.as_str()?)));
+        let meant: Vec<u64> =
+            ids.filter(|(id, known)| *known == name || id.to_string() == name).map(|(id, _)| id).collect();
+        let failed = |text: String| Err(self.0.failed(ErrorKind::InvalidInput, text));
+        match meant.as_slice() {
+            [id] => Ok(*id),
+            [] => failed(format!("there is no token {name:?}")),
+            _ => failed(format!("{name} is the name of one token and the number of another: rename that one first")),
+        }
     }
 
     /// Sends a request, which has to succeed; returns what it answers.

@@ -193,6 +193,27 @@ async fn a_token_ends_at_its_time() {
 }
 
 #[tokio::test]
+async fn who_is_refused_is_counted() {
+    let closed = Closed::new();
+    let reader = closed.token(json!({"name": "reader", "permissions": ["read"]})).await;
+    for (token, path, status) in [
+        ("arc_1_guess", "/api/v1/databases", 401),
+        ("", "/api/v1/databases", 401),
+        (&reader, "/write?db=t", 403),
+        (&reader, "/api/v1/auth/tokens", 403),
+        (&reader, "/api/v1/databases", 200),
+    ] {
+        let method = if path.starts_with("/write") { Method::POST } else { Method::GET };
+        assert_eq!(closed.send(token, method, path, "m v=1").await.status, status, "{path}");
+    }
+    let shown = closed.send(&closed.admin, Method::GET, "/metrics", "").await;
+    let text = String::from_utf8(shown.body.to_vec()).unwrap();
+    for expected in ["\narc_auth_refused_total 2\n", "\narc_auth_denied_total 2\n"] {
+        assert!(text.contains(expected), "{expected} is not in {text}");
+    }
+}
+
+#[tokio::test]
 async fn tokens_are_the_business_of_who_may_everything() {
     let closed = Closed::new();
     let plant = closed.token(json!({"name": "plant", "permissions": ["admin"], "databases": ["plant"]})).await;

@@ -92,6 +92,9 @@ async fn a_ticket_and_a_prepared_statement_are_worth_what_their_bearer_may() {
     let mut reader = client(&closed, &closed.token(one).await);
     let taken = fetch(&mut reader, info.clone()).await;
     fails(taken, Code::PermissionDenied, "read required");
+    // Nothing is kept of a change that would be refused.
+    let change = reader.prepare("DROP TABLE office.salary".to_owned(), None).await;
+    fails(change.map(drop), Code::PermissionDenied, "delete required");
     assert_eq!(fetch(&mut admin, info).await.unwrap().len(), 1);
     let mut nobody = flight::client(&closed.server, "plant");
     let ticket = admin.execute("SELECT 1".to_owned(), None).await.unwrap().endpoint[0].ticket.clone().unwrap();

@@ -185,6 +185,23 @@ async fn a_document_is_its_owners_until_it_is_shared() {
 }
 
 #[tokio::test]
+async fn nobody_takes_the_room_of_all() {
+    let closed = Closed::new();
+    let tokens = [json!({"name": "nothing", "permissions": []}), json!({"name": "reader", "permissions": ["read"]})];
+    let [nothing, reader] = [closed.token(tokens[0].clone()).await, closed.token(tokens[1].clone()).await];
+    let document = |n: usize, bytes: usize| {
+        json!({"kind": "query", "name": format!("q{n}"), "body": {"sql": "x".repeat(bytes)}}).to_string()
+    };
+    let save = async |token: &str, body: &str| closed.send(token, Method::POST, PATH, body).await;
+    save(&nothing, &document(0, 1)).await.is(403, "Permission denied");
+    for n in 0..16 {
+        assert_eq!(save(&reader, &document(n, 250_000)).await.status, 201, "{n}");
+    }
+    save(&reader, &document(16, 250_000)).await.is(400, "delete some of yours first");
+    assert_eq!(save(&closed.admin, &document(0, 250_000)).await.status, 201);
+}
+
+#[tokio::test]
 async fn what_is_no_document_is_refused_and_a_damaged_file_too() {
     let server = Server::new();
     for (body, expected) in [

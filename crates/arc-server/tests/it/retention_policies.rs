@@ -251,17 +251,21 @@ async fn policies_are_for_the_administrator_of_their_place() {
     let user =
         closed.token(json!({"name": "user", "permissions": ["read", "write", "delete"], "databases": ["t"]})).await;
     let plant = closed.token(json!({"name": "t", "permissions": ["admin"], "databases": ["t"]})).await;
+    let missing = format!("retention policy {id} not found");
+    let (missing, denied) = ((404, missing.as_str()), (403, "Permission denied"));
+    // Of a database that they do not know of nobody is told that there is a policy.
     let of_office = [
-        (Method::GET, format!("{PATH}/{id}"), ""),
-        (Method::GET, format!("{PATH}/{id}/executions"), ""),
-        (Method::PUT, format!("{PATH}/{id}"), "{}"),
-        (Method::DELETE, format!("{PATH}/{id}"), ""),
-        (Method::POST, format!("{PATH}/{id}/execute"), r#"{"dry_run": true}"#),
-        (Method::POST, PATH.to_owned(), office.as_str()),
+        (Method::GET, format!("{PATH}/{id}"), "", [missing, missing]),
+        (Method::GET, format!("{PATH}/{id}/executions"), "", [missing, missing]),
+        (Method::PUT, format!("{PATH}/{id}"), "{}", [denied, missing]),
+        (Method::DELETE, format!("{PATH}/{id}"), "", [denied, missing]),
+        (Method::POST, format!("{PATH}/{id}/execute"), r#"{"dry_run": true}"#, [denied, missing]),
+        (Method::POST, PATH.to_owned(), office.as_str(), [denied, denied]),
     ];
-    for token in [&user, &plant] {
-        for (method, path, body) in &of_office {
-            closed.send(token, method.clone(), path, body).await.is(403, "Permission denied");
+    for (at, token) in [&user, &plant].into_iter().enumerate() {
+        for (method, path, body, expected) in &of_office {
+            let (status, text) = expected[at];
+            closed.send(token, method.clone(), path, body).await.is(status, text);
         }
         assert_eq!(closed.send(token, Method::GET, PATH, "").await.json(), json!([]));
     }

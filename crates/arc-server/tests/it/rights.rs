@@ -123,7 +123,13 @@ async fn a_writer_of_one_table_writes_there_and_reads_nowhere() {
     let token = closed.token(one).await;
     let write = async |path: &str, body: &str| closed.send(&token, Method::POST, path, body).await;
     assert_eq!(write("/write?db=plant", "pump,id=2 rpm=2 2\nnew_7 v=1 2").await.status, 204);
-    assert_eq!(write("/write?db=plant_2", "pump,id=2 rpm=2 2").await.status, 204);
+    // Who may write to some of its tables only makes no database, whichever door they come by.
+    for path in ["/write?db=plant_2", "/api/v2/write?bucket=plant_2", "/api/v3/write_lp?db=plant_2"] {
+        write(path, "pump,id=2 rpm=2 2").await.is(403, "there is no database \"plant_2\"");
+    }
+    write("/api/v1/import/csv?db=plant_2&measurement=pump", "").await.is(403, "there is no database");
+    let create = json!({ "sql": "CREATE TABLE pump (time TIMESTAMP, rpm DOUBLE)" }).to_string();
+    write("/api/v1/query?db=plant_2", &create).await.is(403, "there is no database");
     // As a whole or not at all, and without a word about what is there.
     for body in ["pump,id=3 rpm=3 3\nvalve,id=2 open=2 2", "valve,id=2 open=\"text\" 2"] {
         write("/write?db=plant", body).await.is(403, "\"valve\" of database \"plant\"");
@@ -143,6 +149,10 @@ async fn a_writer_of_one_table_writes_there_and_reads_nowhere() {
             .as_u16()
     };
     assert_eq!((pack("pump").await, pack("valve").await), (204, 403));
+    let headers = [("authorization", bearer.as_str())];
+    let packed = closed.server.send(Method::POST, "/api/v1/write/msgpack?db=plant_2", &headers, columns("pump")).await;
+    packed.is(403, "there is no database");
+    assert!(closed.server.engine.databases().iter().all(|database| database.name != "plant_2"));
     let arrow = closed.send(&token, Method::POST, "/api/v1/write/arrow?db=plant&table=valve", "").await;
     arrow.is(403, "write required for table \"valve\"");
     write("/api/v1/import/lp?db=plant", "x").await.is(403, "and all of its tables");
