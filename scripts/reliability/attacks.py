@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import http.client
+import io
 import json
 import random
 import socket
@@ -16,6 +17,8 @@ import threading
 from collections import Counter
 from typing import Callable, Optional
 
+import numpy as np
+import pyarrow as pa
 from server import Server
 
 # What a request may take by the server's limits, and how long a client that is too slow may keep a connection.
@@ -148,6 +151,10 @@ def statements() -> dict[str, str]:
             "SELECT max(d) FROM (SELECT increase(value::double, to_timestamp(value)) OVER (ORDER BY value) d "
             "FROM generate_series(1, 1000000))"
         ),
+        "many centroids": "SELECT approx_percentile_cont(v, 0.5, 100000000000000) FROM m",
+        "types that multiply": "SELECT CAST(NULL AS BIGINT[10000000][100000000])",
+        "types in types": "SELECT arrow_cast(NULL, '" + "List(" * 2_000 + "Int8" + ")" * 2_000 + "')",
+        "brackets after each other": "SELECT CAST(NULL AS BIGINT" + "[]" * 5_000 + ")",
         "all values as a list": "SELECT array_agg(a.v) FROM m a, m b",
         "all values as a text": "SELECT length(string_agg(a.host, ',')) FROM m a, m b",
         "many groups": "SELECT count(*) FROM (SELECT a.w * 100000 + b.w AS g, sum(a.v) FROM m a, m b GROUP BY 1)",
@@ -162,7 +169,7 @@ def statements() -> dict[str, str]:
 
 WORST = {
     "names that double", "names that double, explained", "types after each other", "texts that double", "columns of one name",
-    "wide tables joined", "an increase by rows", "a cross join",
+    "wide tables joined", "an increase by rows", "a cross join", "many centroids", "types that multiply",
 }  # fmt: skip
 
 
@@ -241,6 +248,16 @@ def zstd_of(byte: bytes, size: int, window_log: int = 20) -> bytes:
     return bytes(frame)
 
 
+def wide_value(flags: int, columns: int = 1) -> bytes:
+    """Returns a row in which each column has one list of so many flags, compressed."""
+    values = pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(flags, dtype=bool)), flags)
+    table = pa.table({"time": pa.array([1], pa.int64()), **{f"x{n}": values for n in range(columns)}})
+    body = io.BytesIO()
+    with pa.ipc.new_stream(body, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(table)
+    return body.getvalue()
+
+
 def unread(name: str, path: str, body: bytes, count: int, is_worst: bool = False) -> Attack:
     """Clients that ask for much and read nothing."""
 
@@ -286,6 +303,8 @@ def bodies(database: str) -> list[Attack]:
         sent("MessagePack in itself", pack, b"\x91" * 1_000_000),
         sent("MessagePack of many", pack, b"\xdd\xff\xff\xff\xff" * 1_000),
         sent("MessagePack of a long text", pack, b"\x82\xa1m\xa1x\xa7columns\x81\xa1v\xdb\xff\xff\xff\xff"),
+        sent("Arrow of one value as wide as a disk", arrow, wide_value(100_000_000), is_worst=True),
+        sent("Arrow of many values that are as wide as may be", arrow, wide_value(1 << 16, 16), stores=True),
         sent("Arrow of nothing", arrow, b"\xff\xff\xff\xff\xff\xff\xff\x7f" + b"\0" * 100_000),
         sent("Arrow of a file's end", arrow, b"ARROW1\0\0" + b"\xff" * 100_000 + b"\xff\xff\xff\x7fARROW1"),
         sent("JSON in itself", f"/api/v1/query?db={database}", b"[" * 1_000_000),

@@ -71,8 +71,14 @@ fn what_cannot_be_done_with_tokens_is_said() {
     let url = server.url();
     let file = dir.path().join("admin.token");
     let file = file.to_str().unwrap();
+    admin(&server, dir.path(), &["create", "--name", "1", "--rights", "read"]);
     for (arguments, code, says) in [
         (vec!["token"], 2, "create"),
+        (
+            vec!["token", "revoke", "1", "--url", &url, "--token-file", file],
+            1,
+            "1 is the name of one token and the number of another",
+        ),
         (vec!["token", "create", "--url", &url], 2, "--name"),
         (vec!["token", "list", "--url", &url], 1, "Authentication required (give --token-file, or ARC_TOKEN)"),
         (vec!["token", "list", "--url", &url, "--token-file", "/nowhere"], 2, "/nowhere"),
