@@ -29,7 +29,7 @@ use tower::ServiceExt;
 use self::wire::{Activity, AnswerBody, Wire};
 use crate::{
     app::App,
-    auth::Peer,
+    auth::FarEnd,
     tls::{self, Stream, Tls},
     workers,
 };
@@ -95,7 +95,7 @@ pub(crate) async fn serve(
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "cannot switch off Nagle's algorithm");
     }
-    let peer = Peer { address: stream.peer_addr().ok(), refusals: Arc::clone(&app.metrics.refusals) };
+    let peer = FarEnd { address: stream.peer_addr().ok(), refusals: Arc::clone(&app.metrics.refusals) };
     let accepted = tokio::select! {
         accepted = tls::accept(tls, stream) => accepted,
         // The sender is dropped when the server stops; nothing is ever sent.
@@ -112,7 +112,7 @@ pub(crate) async fn serve(
 }
 
 async fn serve_and_rest(
-    (router, peer): (Router, Peer),
+    (router, peer): (Router, FarEnd),
     stream: Stream,
     mut stopped: watch::Receiver<()>,
     times: ConnectionTimes,
@@ -174,7 +174,7 @@ async fn beginning(stream: &mut Stream) -> io::Result<Bytes> {
 
 /// Serves requests until the connection ends, or rests: then it is given back, with what was read of the next request.
 async fn serve_http1(
-    (router, peer): (Router, &Peer),
+    (router, peer): (Router, &FarEnd),
     wire: Wire,
     stopped: &mut watch::Receiver<()>,
     rest_after: Duration,
@@ -209,7 +209,7 @@ async fn serve_http1(
 }
 
 async fn serve_http2(
-    (router, peer): (Router, &Peer),
+    (router, peer): (Router, &FarEnd),
     wire: Wire,
     stopped: &mut watch::Receiver<()>,
     times: ConnectionTimes,
@@ -263,7 +263,7 @@ type HttpAnswer = Result<Response<AnswerBody>, Infallible>;
 
 fn service(
     router: Router,
-    peer: &Peer,
+    peer: &FarEnd,
     activity: &Arc<Activity>,
 ) -> impl Service<
     Request<Incoming>,
@@ -358,7 +358,7 @@ mod tests {
             let (stopping, stopped) = watch::channel(());
             let served = tokio::spawn(async move {
                 serve_and_rest(
-                    (router, Peer::default()),
+                    (router, FarEnd::default()),
                     Stream::Plain(accepted),
                     stopped,
                     times,

@@ -42,7 +42,7 @@ pub(crate) struct FreePlace {
 
 /// The place of a connection, while it lives.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct TakenPlace {
     places: Arc<Places>,
     address: IpAddr,
     _permit: OwnedSemaphorePermit,
@@ -77,7 +77,7 @@ impl Places {
     }
 
     /// Gives a place to a connection of an address, unless that has too many.
-    pub(crate) fn take(self: &Arc<Self>, free: FreePlace, address: IpAddr) -> Option<Place> {
+    pub(crate) fn take(self: &Arc<Self>, free: FreePlace, address: IpAddr) -> Option<TakenPlace> {
         let address = network(address);
         {
             let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
@@ -97,7 +97,7 @@ impl Places {
             Ok(permit) if free.is_last => (permit, false),
             _ => (free.permit, free.is_last),
         };
-        Some(Place { places: Arc::clone(self), address, _permit: permit, is_last })
+        Some(TakenPlace { places: Arc::clone(self), address, _permit: permit, is_last })
     }
 
     fn say(&self, what: &'static str) {
@@ -109,7 +109,7 @@ impl Places {
     }
 }
 
-impl Drop for Place {
+impl Drop for TakenPlace {
     fn drop(&mut self) {
         let mut taken = self.places.taken.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(of_address) = taken.get_mut(&self.address) {
@@ -137,7 +137,7 @@ mod tests {
         IpAddr::from([127, 0, 0, last])
     }
 
-    async fn taken(places: &Arc<Places>, last: u8) -> Option<Place> {
+    async fn taken(places: &Arc<Places>, last: u8) -> Option<TakenPlace> {
         let free = places.free().await.unwrap();
         places.take(free, address(last))
     }

@@ -30,7 +30,7 @@ use crate::{
     history,
     http::router::{flight_router, router},
     opening,
-    places::{self, Place, Places},
+    places::{self, Places, TakenPlace},
     tls::{self, Tls, TlsError},
     workers::Workers,
 };
@@ -376,7 +376,7 @@ struct Connections {
 
 impl Connections {
     /// Serves a connection, which has a place.
-    fn add(&self, router: Router, stream: TcpStream, place: Place) {
+    fn add(&self, router: Router, stream: TcpStream, place: TakenPlace) {
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         // Those that ended are forgotten here; a busy server would otherwise remember them all.
         while tasks.try_join_next().is_some() {}

@@ -31,4 +31,4 @@ pub(crate) use grant::Rights;
 pub(crate) use guard::Auth;
 pub(crate) use influx::{create_admin, create_named_admin, create_scoped, delete_named};
 pub(crate) use owners::OwnersTokens;
-pub(crate) use refusals::{Peer, Refusals};
+pub(crate) use refusals::{FarEnd, Refusals};

@@ -56,12 +56,12 @@ pub(crate) struct Refusals {
 
 /// Who is at the other end of a connection.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Peer {
+pub(crate) struct FarEnd {
     pub(crate) address: Option<SocketAddr>,
     pub(crate) refusals: Arc<Refusals>,
 }
 
-impl Peer {
+impl FarEnd {
     /// Says of an answer that it refuses, if nothing of its kind was said for a while.
     pub(crate) fn note<B>(&self, answer: &Response<B>) {
         let Some(refusal) = answer.extensions().get::<Refusal>() else { return };

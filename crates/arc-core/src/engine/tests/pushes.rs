@@ -485,6 +485,6 @@ fn nothing_is_believed_of_what_is_sent() {
     }
     // Rights.
     let error = centre.engine.adopt(&original, &|_, table| table != "m").unwrap_err();
-    assert!(matches!(error, Error::OutOfScope { .. }));
+    assert!(matches!(error, Error::DatabaseOutOfScope { .. }), "{error}");
     assert!(matches!(centre.engine.adopt(&original, &|_, _| true).unwrap(), AdoptOutcome::Adopted(_)));
 }
