@@ -87,7 +87,11 @@ pub(super) fn base_state(place: DataPlace<'_>, options: &Options, memory: Arc<Me
 /// Returns DataFusion's rules, and ours that has to stand among them: conditions come down to it,
 /// and go on below it.
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
-    let mut rules = Optimizer::new().rules;
+    let with_names = |rule: Arc<dyn OptimizerRule + Send + Sync>| match rule.name() {
+        "optimize_projections" => Arc::new(semantics::ReusedNames(rule)) as _,
+        _ => rule,
+    };
+    let mut rules: Vec<_> = Optimizer::new().rules.into_iter().map(with_names).collect();
     let lists = rules.iter().position(|rule| rule.name() == "simplify_expressions").unwrap_or(0);
     rules.insert(lists, Arc::new(semantics::ExactLists));
     let behind = rules.iter().position(|rule| rule.name() == "push_down_filter").map_or(rules.len(), |at| at + 1);

@@ -16,6 +16,7 @@ mod intervals;
 mod lists;
 mod nan_groups;
 mod null_subqueries;
+mod reused_names;
 mod set_keys;
 mod subqueries;
 mod zones;
@@ -36,6 +37,7 @@ pub(super) use self::{
     lists::ExactLists,
     nan_groups::NanGroups,
     null_subqueries::NullSubqueries,
+    reused_names::ReusedNames,
     set_keys::SetKeys,
     zones::TimesOfUtc,
 };

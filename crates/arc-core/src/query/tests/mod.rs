@@ -16,6 +16,7 @@ mod grammar;
 mod host;
 mod hostile;
 mod latest;
+mod levels;
 mod limits;
 mod local;
 mod merge;
