@@ -77,6 +77,9 @@ fn check(data_type: &DataType) -> Result<()> {
             plan_err!("{zone:?} is no time zone: 'Europe/Berlin' and '+02:00' are some")
         }
         DataType::Date64 => plan_err!("Date64 is not known here: DATE and TIMESTAMP are"),
+        DataType::Map(entry, _) if !matches!(entry.data_type(), DataType::Struct(fields) if fields.len() == 2) => {
+            plan_err!("a map has entries of a key and a value, not of {}", entry.data_type())
+        }
         DataType::Dictionary(_, value) => check(value),
         DataType::List(item)
         | DataType::LargeList(item)

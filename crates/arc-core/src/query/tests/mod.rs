@@ -13,6 +13,7 @@ mod fake;
 mod forms;
 mod functions;
 mod grammar;
+mod growth;
 mod host;
 mod hostile;
 mod latest;
