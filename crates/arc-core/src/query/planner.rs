@@ -165,6 +165,7 @@ impl StatementPlanner {
                 Arc::clone(&tables),
                 Arc::clone(&self.latest),
                 (database, statement.local_tables()),
+                account.over(),
             ),
             tables,
             latest: Arc::clone(&self.latest),

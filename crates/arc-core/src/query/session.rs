@@ -27,7 +27,9 @@ use super::{
     account::Account,
     asof,
     bounded_operators::BoundedOperators,
-    catalog, error, functions,
+    catalog,
+    coop::Over,
+    error, functions,
     grouping_sets::{GroupingSets, UnorderedSets},
     hourly::StoredHours,
     integer_division::IntegerDivision,
@@ -159,9 +161,12 @@ pub(super) fn query_state(
     tables: Arc<dyn QueryTables>,
     cache: Arc<latest::NewestRowsCache>,
     (database, local): (&str, &LocalTables),
+    over: &Over,
 ) -> SessionState {
     let mut state = base.clone();
-    state.config_mut().options_mut().catalog.default_schema = database.to_owned();
+    let options = state.config_mut().options_mut();
+    options.catalog.default_schema = database.to_owned();
+    options.extensions.insert(over.clone());
     let list: Arc<dyn CatalogProviderList> = Arc::new(catalog::Catalogs::new(tables, cache, local.of(database)));
     state.register_catalog_list(list);
     // `now()` is the time at which the statement began.

@@ -136,6 +136,7 @@ impl Sessions {
         let batch_rows = distributed.shuffle_batch_size;
         *config.options_mut() = self.base.config_options().as_ref().clone();
         config.set_distributed_option_extension(distributed);
+        config.options_mut().extensions.insert(account.over().clone());
         if batch_rows > 0 {
             config = config.with_batch_size(batch_rows);
         }

@@ -32,6 +32,8 @@ use datafusion::{
     optimizer::{AnalyzerRule, ApplyOrder, OptimizerConfig, OptimizerRule},
 };
 
+use super::functions::patterns_of_rows;
+
 pub(super) use self::{
     aggregate_bounds::{AggregateBounds, UnfilteredStatistics},
     lists::ExactLists,
@@ -103,7 +105,11 @@ fn rewritten(plan: LogicalPlan, phase: Phase) -> Result<Transformed<LogicalPlan>
                     .transform_data(|expr| floats::with_equal_zeros(expr, &schema))?
                     .transform_data(|expr| Ok(intervals::by_their_length(expr, &schema)))?
                     .transform_data(|expr| Ok(casts::as_written(expr, &schema)))?
-                    .transform_data(|expr| guards::kept(expr, &schema))
+                    .transform_data(|expr| guards::kept(expr, &schema))?
+                    .transform_data(|expr| {
+                        // Before the other rules it would be none of the operators that they know.
+                        Ok(if phase == Phase::Last { patterns_of_rows(expr) } else { Transformed::no(expr) })
+                    })
             })
         };
         Ok(checked.transform_data(same)?.update_data(|expr| name.restore(expr)))

@@ -24,6 +24,7 @@ mod merge;
 mod mutated;
 mod page;
 mod parameters;
+mod patterns;
 mod pruning;
 mod scan;
 mod semantics;
