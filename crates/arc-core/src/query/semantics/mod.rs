@@ -15,6 +15,7 @@ mod integers;
 mod intervals;
 mod lists;
 mod nan_groups;
+mod needless_orders;
 mod null_subqueries;
 mod reused_names;
 mod set_keys;
@@ -102,6 +103,7 @@ fn rewritten(plan: LogicalPlan, phase: Phase) -> Result<Transformed<LogicalPlan>
         let same = |expr: Expr| {
             expr.transform_up(|expr| {
                 distinct_texts::sorted_by_themselves(expr, &schema)?
+                    .transform_data(|expr| Ok(needless_orders::left_out(expr)))?
                     .transform_data(|expr| floats::with_equal_zeros(expr, &schema))?
                     .transform_data(|expr| Ok(intervals::by_their_length(expr, &schema)))?
                     .transform_data(|expr| Ok(casts::as_written(expr, &schema)))?

@@ -116,10 +116,17 @@ async fn types_of_which_no_value_is_small_are_refused_wherever_they_are_said() {
             assert_eq!(error.kind(), ErrorKind::InvalidInput, "{sql}: {error}");
         }
     }
-    for entry in ["Int64", "Struct(\"key\": non-null Utf8)"] {
-        let error =
-            store.error(&format!("SELECT arrow_cast(map(['a'], [1]), 'Map(\"entries\": {entry}, sorted)')")).await;
-        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{entry}: {error}");
+    for (value, data_type) in [
+        ("map(['a'], [1])", "Map(\"entries\": Int64, sorted)"),
+        ("map(['a'], [1])", "Map(\"entries\": Struct(\"key\": non-null Utf8), sorted)"),
+        ("host", "FixedSizeList(1, Dictionary(Float64, Date32))"),
+        ("NULL", "Union(Sparse)"),
+        ("x", "List(Union(Dense))"),
+    ] {
+        for function in ["arrow_cast", "arrow_try_cast"] {
+            let error = store.error(&format!("SELECT {function}({value}, '{data_type}') FROM m")).await;
+            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{data_type}: {error}");
+        }
     }
     let sql = "SELECT arrow_cast([1.5], 'FixedSizeList(1 x Float32)'), arrow_cast('a', 'Dictionary(Int32, Utf8)')";
     assert_eq!(store.rows(sql).await, ["[1.5]|a"]);
