@@ -1,10 +1,11 @@
-"""What `extremes.py` sends: cases of one or more requests, and what is wrong with an answer by itself."""
+"""The cases of `extremes.py`, of one or more requests each, and checks of a single answer."""
 
 from __future__ import annotations
 
 import http.client
 import io
 import json
+import re
 import struct
 import time
 from collections.abc import Callable
@@ -25,7 +26,8 @@ DOORS = ("json", "arrow", "v3", "estimate")
 FORMATS = ("csv", "ndjson", "msgpack", "parquet", "pretty")
 # What no answer may have, as text and as it lies in Arrow and MessagePack.
 SECRET_VALUES = (
-    SECRET_TEXT.encode(), str(SECRET_NUMBER).encode(), struct.pack("<q", SECRET_NUMBER), struct.pack(">q", SECRET_NUMBER),
+    SECRET_TEXT.encode(), str(SECRET_NUMBER).encode(), struct.pack("<q", SECRET_NUMBER),
+    struct.pack(">q", SECRET_NUMBER),
     SECRET_TEXT.encode().hex().encode(),
 )  # fmt: skip
 # What only an answer to a statement that has them may have.
@@ -71,7 +73,12 @@ class Outcome:
 def query(sql: str, door: str, role: str) -> Request:
     """Returns the request that sends a statement through a door, or for an answer of a format."""
     if sql.startswith(DELETE):
-        condition = {"database": DATABASE, "measurement": "x_scratch", "where": sql.removeprefix(DELETE), "confirm": True}
+        condition = {
+            "database": DATABASE,
+            "measurement": "x_scratch",
+            "where": sql.removeprefix(DELETE),
+            "confirm": True,
+        }
         return Request(role, "/api/v1/delete", json.dumps(condition).encode())
     if door in DOORS:
         _, path, body = asked(door, DATABASE, sql)
@@ -84,7 +91,9 @@ def statement_case(statement: Statement, door: str, role: str) -> Case:
     door, role = ("json", "writer") if statement.is_change else (door, role)
     name = f"{statement.name} ({door}, {role})"
     request = query(statement.sql, door, role)
-    return Case(name, statement.sql, lambda: [request], statement.is_change, statement.names_a_secret())
+    return Case(
+        name, statement.sql, lambda: [request], statement.is_change, statement.names_a_secret()
+    )
 
 
 def body_case(body: Body, formats: tuple[str, ...]) -> Case:
@@ -96,20 +105,30 @@ def body_case(body: Body, formats: tuple[str, ...]) -> Case:
         if not data:
             return []
         reads = [query(f"SELECT * FROM {table}", format_, "reader") for format_ in formats]
-        for sql in ("SELECT min(v0), max(v0), count(DISTINCT v0) FROM {0}", "SELECT v0 FROM {0} ORDER BY v0", "SELECT count(*) FROM {0} GROUP BY v0"):
+        for sql in (
+            "SELECT min(v0), max(v0), count(DISTINCT v0) FROM {0}",
+            "SELECT v0 FROM {0} ORDER BY v0",
+            "SELECT count(*) FROM {0} GROUP BY v0",
+        ):
             reads.append(query(sql.format(table), "json", "reader"))
-        return [store(body.door, table, data), *reads, query(f"DROP TABLE IF EXISTS {table}", "json", "writer")]
+        return [
+            store(body.door, table, data),
+            *reads,
+            query(f"DROP TABLE IF EXISTS {table}", "json", "writer"),
+        ]
 
     return Case(f"body {body.name}", body.name, make, is_change=True)
 
 
 def store(door: str, table: str, data: bytes) -> Request:
     if door == "arrow":
-        path, type_ = f"/api/v1/write/arrow?db={DATABASE}&table={table}", "application/vnd.apache.arrow.stream"
-        return Request("writer", path, data, BODY_S, type_)
+        path = f"/api/v1/write/arrow?db={DATABASE}&table={table}"
+        return Request("writer", path, data, BODY_S, "application/vnd.apache.arrow.stream")
     head = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.parquet"\r\n\r\n'
     path = f"/api/v1/import/parquet?db={DATABASE}&measurement={table}&time_format=epoch_ns"
-    return Request("writer", path, head + data + b"\r\n--x--\r\n", BODY_S, "multipart/form-data; boundary=x")
+    return Request(
+        "writer", path, head + data + b"\r\n--x--\r\n", BODY_S, "multipart/form-data; boundary=x"
+    )
 
 
 # Answers.
@@ -131,7 +150,9 @@ def plain(data: bytes, path: str) -> bytes:
         return data
 
 
-def read(answer: http.client.HTTPResponse, deadline: float, may_name_secrets: bool) -> tuple[bytes, list[str]]:
+def read(
+    answer: http.client.HTTPResponse, deadline: float, may_name_secrets: bool
+) -> tuple[bytes, list[str]]:
     """Reads an answer; returns its beginning, and the secrets in all of it."""
     first, tail, size = b"", b"", 0
     found: dict[str, None] = {}
@@ -146,13 +167,27 @@ def read(answer: http.client.HTTPResponse, deadline: float, may_name_secrets: bo
     return first, list(found)
 
 
-def send(server: Server, token: str, request: Request, case: Case, patience_s: float) -> tuple[str, list[str]]:
+def details(server: Server, data: bytes) -> str:
+    """Returns what the log of the server has about an error that an answer keeps to itself."""
+    text = data[:300].decode(errors="replace")
+    found = re.search(r"under (\w{26})", text)
+    # The log is read by another thread.
+    time.sleep(0.2)
+    lines = [line for line in server.log[-200:] if found and found[1] in line]
+    fields = json.loads(lines[-1]) if lines else {}
+    return str(fields.get("error") or fields.get("fields", {}).get("error") or text)[:600]
+
+
+def send(
+    server: Server, token: str, request: Request, case: Case, patience_s: float
+) -> tuple[str, list[str]]:
     """Sends a request; returns its status, and what is wrong with the answer."""
     began = time.monotonic()
     longest_s = request.limit_s + patience_s
     connection = server.connect(longest_s + GIVES_UP_S)
     headers = {"authorization": f"Bearer {token}", "content-type": request.content_type}
-    status, problems = "", []
+    status = ""
+    problems: list[str] = []
     try:
         connection.request("POST", request.path, request.body, headers)
         answer = connection.getresponse()
@@ -161,7 +196,7 @@ def send(server: Server, token: str, request: Request, case: Case, patience_s: f
         if "format=parquet" in request.path:
             problems += leaked(plain(data, request.path), case.may_name_secrets)
         if answer.status == 500:
-            problems.append(f"500: {data[:300].decode(errors='replace')}")
+            problems.append(f"500: {details(server, data)}")
     except (OSError, http.client.HTTPException) as error:
         status = f"{status} {type(error).__name__}".strip()
     finally:

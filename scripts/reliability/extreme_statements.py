@@ -33,12 +33,16 @@ DEPTH = 24
 SPECIAL = ("part", "encoding", "format", "zone", "pattern", "flags")
 # Tried where nothing is known of the parameters of a function.
 GUESSES: tuple[tuple[str, ...], ...] = (
-    (), ("float",), ("text",), ("list",), ("time",), ("map",), ("struct",), ("binary",), ("text", "text"), ("list", "int"), ("list", "list"),
-    ("float", "float"), ("text", "int"), ("float", "time"), ("interval", "time"), ("time", "text"), ("part", "time"), ("struct", "text"),
-    ("map", "text"), ("int", "int"), ("bool",), ("interval",), ("text", "text", "text"), ("list", "int", "int"), ("text", "int", "int"),
-    ("text", "int", "text"), ("list", "list", "int"), ("part", "time", "time"), ("float", "float", "float", "int"), ("int", "int", "int"),
-    ("float", "int"), ("list", "int", "text"), ("binary", "encoding"), ("text", "format"), ("time", "format"), ("time", "zone"), ("text", "list"),
-    ("fixed",), ("fixed", "fixed"), ("decimal",), ("duration",), ("clock",), ("date",), ("int", "text"), ("time", "time"), ("time", "time", "interval"),
+    (), ("float",), ("text",), ("list",), ("time",), ("map",), ("struct",), ("binary",),
+    ("text", "text"), ("list", "int"), ("list", "list"), ("float", "float"), ("text", "int"),
+    ("float", "time"), ("interval", "time"), ("time", "text"), ("part", "time"), ("struct", "text"),
+    ("map", "text"), ("int", "int"), ("bool",), ("interval",), ("text", "text", "text"),
+    ("list", "int", "int"), ("text", "int", "int"), ("text", "int", "text"),
+    ("list", "list", "int"), ("part", "time", "time"), ("float", "float", "float", "int"),
+    ("int", "int", "int"), ("float", "int"), ("list", "int", "text"), ("binary", "encoding"),
+    ("text", "format"), ("time", "format"), ("time", "zone"), ("text", "list"), ("fixed",),
+    ("fixed", "fixed"), ("decimal",), ("duration",), ("clock",), ("date",), ("int", "text"),
+    ("time", "time"), ("time", "time", "interval"),
 )  # fmt: skip
 
 
@@ -59,7 +63,9 @@ class Routine:
         return list(dict.fromkeys(self.signatures + GUESSES))
 
 
-def routines(described: Sequence[Sequence[str]], parameters: Sequence[Sequence[object]]) -> list[Routine]:
+def routines(
+    described: Sequence[Sequence[str]], parameters: Sequence[Sequence[object]]
+) -> list[Routine]:
     """Returns all functions from the rows of `ROUTINES` and `PARAMETERS`, in order of name."""
     known: dict[tuple[str, str], dict[tuple[str, ...], None]] = {}
     for name, form, syntax in described:
@@ -68,15 +74,21 @@ def routines(described: Sequence[Sequence[str]], parameters: Sequence[Sequence[o
             signatures.update(dict.fromkeys(signatures_of_syntax(syntax)))
     for (name, form), signatures in known.items():
         if form != "table":
-            typed = dict.fromkeys(signatures_of_parameters([row for row in parameters if row[0] == name]))
+            of_name = [row for row in parameters if row[0] == name]
+            typed = dict.fromkeys(signatures_of_parameters(of_name))
             known[name, form] = {**typed, **signatures}
-    return [Routine(name, form, tuple(signatures)) for (name, form), signatures in sorted(known.items())]
+    return [
+        Routine(name, form, tuple(signatures)) for (name, form), signatures in sorted(known.items())
+    ]
 
 
-ROUTINES = "SELECT DISTINCT routine_name, function_type, syntax_example FROM information_schema.routines"
+ROUTINES = (
+    "SELECT DISTINCT routine_name, function_type, syntax_example FROM information_schema.routines"
+)
 PARAMETERS = (
-    "SELECT specific_name, rid, ordinal_position, parameter_name, data_type FROM information_schema.parameters "
-    "WHERE parameter_mode = 'IN' ORDER BY specific_name, rid, ordinal_position"
+    "SELECT specific_name, rid, ordinal_position, parameter_name, data_type "
+    "FROM information_schema.parameters WHERE parameter_mode = 'IN' "
+    "ORDER BY specific_name, rid, ordinal_position"
 )
 
 
@@ -85,12 +97,17 @@ def signatures_of_parameters(rows: Sequence[Sequence[object]]) -> list[tuple[str
     overloads: dict[object, list[str]] = {}
     for _, overload, _, name, type_ in rows:
         kind, by_name = kind_of_type(str(type_)), kind_of_parameter(str(name or ""))
-        overloads.setdefault(overload, []).append(by_name if kind == "text" and by_name in SPECIAL else kind)
+        overloads.setdefault(overload, []).append(
+            by_name if kind == "text" and by_name in SPECIAL else kind
+        )
     return [tuple(kinds) for kinds in overloads.values()]
 
 
 def signatures_of_syntax(syntax: str) -> list[tuple[str, ...]]:
-    """Returns the kinds that an example such as `lpad(str, n[, padding_str])` names: short and long."""
+    """Returns the kinds that an example such as `lpad(str, n[, padding_str])` names, twice.
+
+    The first has what is required, the second all.
+    """
     inner = syntax.partition("(")[2].rpartition(")")[0]
     inner = re.sub(r"\.\.\.|\[\w*\.\.\. *,? *\w*\]", "", inner)
     required, optional = inner.partition("[")[0], inner.replace("[", "").replace("]", "")
@@ -106,7 +123,11 @@ def plain_call(routine: Routine, kinds: Sequence[str]) -> str:
     call = f"{routine.sql_name}({', '.join(PLAIN[kind] for kind in kinds)})"
     if routine.form == "table":
         return f"SELECT count(*) FROM {call}"
-    return f"SELECT {call} OVER (ORDER BY q.time) FROM x_one q" if routine.form == "window" else f"SELECT {call} FROM x_one q"
+    return (
+        f"SELECT {call} OVER (ORDER BY q.time) FROM x_one q"
+        if routine.form == "window"
+        else f"SELECT {call} FROM x_one q"
+    )
 
 
 @dataclass(frozen=True)
@@ -141,7 +162,9 @@ class Drawing:
             return self.draw.choice(routine.candidates())
         kinds = list(self.draw.choice(routine.signatures))
         # Now and then one argument more or less than it should be.
-        return kinds if self.draw.random() < 0.95 else kinds[: self.draw.randrange(len(kinds) + 1)] + [self.draw.choice(list(EXTREMES))]
+        if self.draw.random() < 0.95:
+            return kinds
+        return kinds[: self.draw.randrange(len(kinds) + 1)] + [self.draw.choice(list(EXTREMES))]
 
     def call(self, routine: Routine, table: Table | None) -> str:
         """Returns a call with at least one argument at its ends, as far as it has any."""
@@ -150,9 +173,15 @@ class Drawing:
         chance = self.draw.random()
         if chance < 0.4:
             # One extreme among ordinary values comes furthest.
-            values = [self.arguments.extreme(kind) if n == at else PLAIN[kind] for n, kind in enumerate(kinds)]
+            values = [
+                self.arguments.extreme(kind) if n == at else PLAIN[kind]
+                for n, kind in enumerate(kinds)
+            ]
         elif chance < 0.65:
-            values = [self.arguments.extreme(kind) if n == at else self.arguments.column(kind, table) for n, kind in enumerate(kinds)]
+            values = [
+                self.arguments.extreme(kind) if n == at else self.arguments.column(kind, table)
+                for n, kind in enumerate(kinds)
+            ]
         else:
             values = [self.arguments.drawn(kind, table) for kind in kinds]
         return self.finished(routine, values, table)
@@ -173,32 +202,63 @@ class Drawing:
             return f"{name}({inner}) {self.over(table)}"
         word = self.draw.choice(("", "", "", "", "DISTINCT "))
         order = self.draw.choice(("", "", "", "", f" ORDER BY {key} DESC"))
-        after = self.draw.choice(("", "", "", "", f" FILTER (WHERE {key} IS NOT NULL)", f" WITHIN GROUP (ORDER BY {key})"))
+        after = self.draw.choice(
+            (
+                "",
+                "",
+                "",
+                "",
+                f" FILTER (WHERE {key} IS NOT NULL)",
+                f" WITHIN GROUP (ORDER BY {key})",
+            )
+        )
         return f"{name}({word}{inner}{order}){after}"
 
     def over(self, table: Table | None) -> str:
         partition = self.arguments.column(self.draw.choice(("int", "text", "bool")), table)
-        order = self.arguments.column(self.draw.choice(("time", "time", "int", "float", "text")), table)
-        parts = [self.draw.choice(("", f"PARTITION BY {partition}")), self.draw.choice(("", f"ORDER BY {order}", f"ORDER BY {order} DESC"))]
+        order = self.arguments.column(
+            self.draw.choice(("time", "time", "int", "float", "text")), table
+        )
+        parts = [
+            self.draw.choice(("", f"PARTITION BY {partition}")),
+            self.draw.choice(("", f"ORDER BY {order}", f"ORDER BY {order} DESC")),
+        ]
         if parts[1] and self.draw.random() < 0.5:
             unit = self.draw.choice(("ROWS", "ROWS", "GROUPS", "RANGE"))
             low, high = (self.bound(unit) for _ in range(2))
-            sides = self.draw.choice((("PRECEDING", "FOLLOWING"), ("PRECEDING", "PRECEDING"), ("FOLLOWING", "FOLLOWING")))
+            sides = self.draw.choice(
+                (("PRECEDING", "FOLLOWING"), ("PRECEDING", "PRECEDING"), ("FOLLOWING", "FOLLOWING"))
+            )
             parts.append(f"{unit} BETWEEN {low} {sides[0]} AND {high} {sides[1]}")
         return f"OVER ({' '.join(part for part in parts if part)})"
 
     def bound(self, unit: str) -> str:
-        numbers = ("0", "1", "3", "2147483648", "100000000000000", "9223372036854775807", "18446744073709551615", "-1", "UNBOUNDED", "NULL", "1e308")
-        return self.draw.choice(EXTREMES["interval"] if unit == "RANGE" and self.draw.random() < 0.5 else numbers)
+        numbers = (
+            "0",
+            "1",
+            "3",
+            "2147483648",
+            "100000000000000",
+            "9223372036854775807",
+            "18446744073709551615",
+            "-1",
+            "UNBOUNDED",
+            "NULL",
+            "1e308",
+        )
+        is_interval = unit == "RANGE" and self.draw.random() < 0.5
+        return self.draw.choice(EXTREMES["interval"] if is_interval else numbers)
 
     def nested(self, routine: Routine) -> str:
         """Returns calls of a function with itself as one of its arguments, 24 deep."""
         kinds = self.kinds(routine) or ("float",)
         at = 0 if self.draw.random() < 0.7 else self.draw.randrange(len(kinds))
         inner = self.arguments.extreme(kinds[at])
-        others = [PLAIN[kind] if self.draw.random() < 0.7 else self.arguments.extreme(kind) for kind in kinds]
+        is_plain = self.draw.random() < 0.7
+        values = [PLAIN[kind] if is_plain else self.arguments.extreme(kind) for kind in kinds]
         for _ in range(DEPTH):
-            inner = f"{routine.sql_name}({', '.join(inner if n == at else one for n, one in enumerate(others))})"
+            values[at] = inner
+            inner = f"{routine.sql_name}({', '.join(values)})"
             if len(inner) > LONGEST // 2:
                 break
         return inner
@@ -212,14 +272,17 @@ class Drawing:
     def placed(self, name: str, expression: str, clause: Clause, table: Table | None) -> Statement:
         other = self.other(table if clause.scope != "constant" else None)
         source = table.name if table else "x_one"
-        sql = clause.sql.replace("{e}", "\0").replace("{t}", source).replace("{f}", other).replace("\0", expression)
+        sql = (
+            clause.sql.replace("{e}", "\0")
+            .replace("{t}", source)
+            .replace("{f}", other)
+            .replace("\0", expression)
+        )
         return Statement(f"{name} in {clause.name}", sql, clause.is_change)
 
     def of_routine(self, routine: Routine) -> Statement:
         """Returns a statement that calls a function, in any clause."""
-        name = f"function {routine.name}"
-        groups = routine.form in ("aggregate", "window")
-        chance = self.draw.random()
+        name, chance = f"function {routine.name}", self.draw.random()
         if chance < 0.5:
             # The clause that refuses the least.
             table = self.table()
@@ -228,26 +291,36 @@ class Drawing:
         if chance < 0.6 and routine.form != "window":
             return Statement(f"{name} nested", f"SELECT {self.nested(routine)}")
         clause = self.draw.choice(clauses.CLAUSES)
+        return self.placed(name, *self.call_for(routine, clause))
+
+    def call_for(self, routine: Routine, clause: Clause) -> tuple[str, Clause, Table | None]:
+        """Returns a call for a clause; one over many rows is in a subquery where it has to be."""
         table = None if clause.scope == "constant" else self.table()
-        call = self.call(routine, table)
-        if groups and not (clause.scope == "group" and routine.form == "aggregate"):
-            source = table.name if table else "x_one"
-            call = f"(SELECT {self.call(routine, table or NARROW[1])} FROM {source} q LIMIT 1)"
-        return self.placed(name, call, clause, table)
+        is_direct = routine.form == clause.scope.replace("group", "aggregate")
+        if is_direct or routine.form in ("scalar", "table"):
+            return self.call(routine, table), clause, table
+        source = table or NARROW[1]
+        call = f"(SELECT {self.call(routine, source)} FROM {source.name} q LIMIT 1)"
+        return call, clause, table
 
     def of_clause(self, clause: Clause) -> Statement:
         """Returns a clause with an extreme value alone."""
         table = None if clause.scope == "constant" else self.table()
         kind = self.draw.choice(list(EXTREMES))
         expression = self.arguments.drawn(kind, table)
-        return self.placed("value", f"max({expression})" if clause.scope == "group" else expression, clause, table)
+        return self.placed(
+            "value", f"max({expression})" if clause.scope == "group" else expression, clause, table
+        )
 
     def of_cast(self) -> Statement:
         chance = self.draw.random()
         table = self.table()
         kind = self.draw.choice(list(table.columns))
-        value = self.draw.choice(types.VALUES) if chance < 0.7 else self.arguments.column(kind, table)
-        clause = clauses.OF_ROWS[0] if self.draw.random() < 0.6 else self.draw.choice(clauses.OF_ROWS)
+        value = (
+            self.draw.choice(types.VALUES) if chance < 0.7 else self.arguments.column(kind, table)
+        )
+        is_simple = self.draw.random() < 0.6
+        clause = clauses.OF_ROWS[0] if is_simple else self.draw.choice(clauses.OF_ROWS)
         return self.placed("cast", types.cast(self.draw, value), clause, table)
 
     def of_nesting(self) -> Statement:
@@ -266,23 +339,38 @@ class Drawing:
         if self.draw.random() < 0.6:
             return Statement(f"nested {name}", f"SELECT {expression} FROM x_one q")
         clause = self.draw.choice(clauses.OF_ROWS)
-        return replace(self.placed(f"nested {name}", expression, clause, self.draw.choice(NARROW)), name=f"nested {name}")
+        return replace(
+            self.placed(f"nested {name}", expression, clause, self.draw.choice(NARROW)),
+            name=f"nested {name}",
+        )
 
     def of_secret(self) -> Statement:
         """Returns a statement that reaches for a table beyond the rights of its token."""
         clause = self.draw.choice(clauses.CLAUSES)
-        secret = self.draw.choice((SECRET_TABLE, f"{SECRET_DATABASE}.{SECRET_TABLE}", f'arc."{SECRET_DATABASE}"."{SECRET_TABLE}"'))
+        secret = self.draw.choice(
+            (
+                SECRET_TABLE,
+                f"{SECRET_DATABASE}.{SECRET_TABLE}",
+                f'arc."{SECRET_DATABASE}"."{SECRET_TABLE}"',
+            )
+        )
         column = self.draw.choice(("s", "n", "time"))
         if clause.scope == "row" and self.draw.random() < 0.5:
             return self.placed("secret", f"q.{column}", clause, Table(secret, {}))
-        expression = self.draw.choice((f"(SELECT max({column}) FROM {secret})", f"(SELECT array_agg({column}) FROM {secret})"))
-        return self.placed("secret", expression, clause, None if clause.scope == "constant" else self.table())
+        expression = self.draw.choice(
+            (f"(SELECT max({column}) FROM {secret})", f"(SELECT array_agg({column}) FROM {secret})")
+        )
+        return self.placed(
+            "secret", expression, clause, None if clause.scope == "constant" else self.table()
+        )
 
     def one_of_each(self, functions: Sequence[Routine]) -> Iterator[Statement]:
         """Yields a statement for each function and each clause, and some for types and levels."""
         made = [self.of_routine(function) for function in functions]
         made += [self.of_clause(clause) for clause in clauses.CLAUSES]
-        made += [self.of_cast() for _ in range(60)] + [self.of_nesting() for _ in range(40)] + [self.of_secret() for _ in range(20)]
+        made += [self.of_cast() for _ in range(60)]
+        made += [self.of_nesting() for _ in range(40)]
+        made += [self.of_secret() for _ in range(20)]
         self.draw.shuffle(made)
         yield from made
 

@@ -1,4 +1,6 @@
-"""The tables and tokens of `extremes.py`: 0, 1 and 8,192 rows of every type, 3,000 columns, and secrets.
+"""The tables and tokens of `extremes.py`.
+
+Tables have 0, 1 and 8,192 rows of every kind, and of 3,000 columns.
 
 The clients' tokens have rights for the tables `x_*` of one database. What they may not read is in a
 table beside these, and in a database of its own.
@@ -61,7 +63,8 @@ def narrow(rows: int) -> pa.Table:
         "li": pa.array(cells(([], [None], [1, 2**63 - 1], [0] * 50), rows), pa.list_(pa.int64())),
         "ls": pa.array(cells(([], ["", None], ["a"]), rows), pa.list_(pa.string())),
         "fl": pa.array(cells(([0.0] * 4, [float("nan")] * 4), rows), pa.list_(pa.float32(), 4)),
-        "st": pa.array(cells(({"a": 1, "b": "x"}, {"a": None, "b": None}), rows), pa.struct([("a", pa.int64()), ("b", pa.string())])),
+        "st": pa.array(cells(({"a": 1, "b": "x"}, {"a": None, "b": None}), rows),
+            pa.struct([("a", pa.int64()), ("b", pa.string())])),
         "mp": pa.array(cells(([], [("a", 1)]), rows), pa.map_(pa.string(), pa.int64())),
     }  # fmt: skip
     return pa.table(columns)
@@ -74,7 +77,12 @@ def wide(rows: int) -> pa.Table:
 
 
 def secrets() -> pa.Table:
-    columns = {"time": [1, 2], "host": [SECRET_TEXT] * 2, "s": [SECRET_TEXT] * 2, "n": [SECRET_NUMBER] * 2}
+    columns = {
+        "time": [1, 2],
+        "host": [SECRET_TEXT] * 2,
+        "s": [SECRET_TEXT] * 2,
+        "n": [SECRET_NUMBER] * 2,
+    }
     return pa.table({**columns, f"c{SECRET_TEXT}": [1, 2]})
 
 
@@ -103,7 +111,12 @@ def execute(server: Server, sql: str) -> None:
 
 
 def delete_all(server: Server, table: str) -> None:
-    condition = {"database": DATABASE, "measurement": table, "where": "time IS NOT NULL", "confirm": True}
+    condition = {
+        "database": DATABASE,
+        "measurement": table,
+        "where": "time IS NOT NULL",
+        "confirm": True,
+    }
     expect(server.request("POST", "/api/v1/delete", json.dumps(condition).encode()), 200)
 
 
@@ -116,7 +129,11 @@ def prepare(server: Server, has_wide_rows: bool) -> None:
             write(server, DATABASE, name, wide(rows))
     for name in ("x_none", "x_wide_none"):
         delete_all(server, name)
-    execute(server, "CREATE TABLE x_scratch (time TIMESTAMP, i BIGINT, f DOUBLE, s TEXT, b BOOLEAN, t TIMESTAMP)")
+    execute(
+        server,
+        "CREATE TABLE x_scratch "
+        "(time TIMESTAMP, i BIGINT, f DOUBLE, s TEXT, b BOOLEAN, t TIMESTAMP)",
+    )
     for database in (DATABASE, SECRET_DATABASE):
         write(server, database, SECRET_TABLE, secrets())
 

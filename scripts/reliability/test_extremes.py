@@ -1,4 +1,4 @@
-"""What `extremes.py` draws, and what it finds wrong: each check is given an answer that is right and one that is not."""
+"""The statements and bodies of `extremes.py`, and its checks of answers that are right or wrong."""
 
 from __future__ import annotations
 
@@ -17,7 +17,15 @@ import extremes
 import pyarrow as pa
 import pytest
 from extreme_requests import Case, leaked, plain, query, statement_case
-from extreme_statements import GUESSES, Drawing, Routine, Statement, plain_call, routines, signatures_of_syntax
+from extreme_statements import (
+    GUESSES,
+    Drawing,
+    Routine,
+    Statement,
+    plain_call,
+    routines,
+    signatures_of_syntax,
+)
 from extreme_world import narrow, secrets, wide
 
 LPAD = Routine("lpad", "scalar", (("text", "int", "text"),))
@@ -34,15 +42,26 @@ def drawn(seed: int, count: int) -> list[Statement]:
 
 
 def test_an_example_of_syntax_gives_the_kinds_of_parameters() -> None:
-    assert signatures_of_syntax("lpad(str, n[, padding_str])") == [("text", "int"), ("text", "int", "text")]
+    assert signatures_of_syntax("lpad(str, n[, padding_str])") == [
+        ("text", "int"),
+        ("text", "int", "text"),
+    ]
     assert signatures_of_syntax("array_distance(array1, array2)") == [("list", "list")]
     assert signatures_of_syntax("date_part(datepart, timestamp)") == [("part", "time")]
     assert signatures_of_syntax("now()") == [()]
 
 
 def test_parameters_come_before_the_example() -> None:
-    described = [("encode", "SCALAR", "encode(expression, encoding)"), ("later", "SCALAR", ""), ("range", "TABLE", "")]
-    parameters = [("encode", 0, 1, "expression", "Utf8"), ("encode", 0, 2, "encoding", "Utf8"), ("encode", 1, 1, "", "Binary")]
+    described = [
+        ("encode", "SCALAR", "encode(expression, encoding)"),
+        ("later", "SCALAR", ""),
+        ("range", "TABLE", ""),
+    ]
+    parameters = [
+        ("encode", 0, 1, "expression", "Utf8"),
+        ("encode", 0, 2, "encoding", "Utf8"),
+        ("encode", 1, 1, "", "Binary"),
+    ]
     encode, later, range_ = routines(described, parameters)
     assert encode.signatures[0] == ("text", "encoding") and ("binary",) in encode.signatures
     assert not later.signatures and later.candidates() and range_.form == "table"
@@ -50,7 +69,8 @@ def test_parameters_come_before_the_example() -> None:
 
 def test_a_function_that_an_upgrade_adds_is_tried_in_each_form() -> None:
     for routine in ADDED:
-        assert any(routine.name in statement.sql for statement in Drawing(random.Random(1)).one_of_each(ADDED))
+        each = Drawing(random.Random(1)).one_of_each(ADDED)
+        assert any(routine.name in statement.sql for statement in each)
     assert any(re.search(r"added_rank\(\S*\) OVER", statement.sql) for statement in drawn(1, 200))
     assert plain_call(ADDED[3], ("int", "int")) == "SELECT count(*) FROM added_rows(3, 3)"
 
@@ -118,7 +138,11 @@ def test_a_name_of_a_secret_is_one_where_the_statement_has_it_not() -> None:
 
 
 def test_a_change_is_the_writers_and_a_condition_goes_to_the_door_of_deletes() -> None:
-    case = statement_case(Statement("value in INSERT", "INSERT INTO x_scratch (time) VALUES (1)", True), "csv", "reader")
+    case = statement_case(
+        Statement("value in INSERT", "INSERT INTO x_scratch (time) VALUES (1)", True),
+        "csv",
+        "reader",
+    )
     assert case.make()[0].role == "writer" and "format" not in case.make()[0].path
     request = query("DELETE FROM x_scratch WHERE i = 1", "json", "writer")
     assert request.path == "/api/v1/delete" and b'"where": "i = 1"' in request.body
@@ -144,8 +168,13 @@ def test_every_type_has_a_body() -> None:
 
 def test_a_count_is_declared_larger_than_it_is() -> None:
     row_count = extreme_bodies.marked("arrow", extreme_bodies.MARKED_ROWS, 2**62, 8)
-    assert struct.pack("<q", 2**62) in row_count and struct.pack("<q", extreme_bodies.MARKED_ROWS) not in row_count
-    assert struct.pack("<i", 2**31 - 1) in extreme_bodies.marked("arrow", extreme_bodies.MARKED_SIZE, 2**31 - 1, 4)
+    assert (
+        struct.pack("<q", 2**62) in row_count
+        and struct.pack("<q", extreme_bodies.MARKED_ROWS) not in row_count
+    )
+    assert struct.pack("<i", 2**31 - 1) in extreme_bodies.marked(
+        "arrow", extreme_bodies.MARKED_SIZE, 2**31 - 1, 4
+    )
 
 
 # Findings.
@@ -154,10 +183,14 @@ def test_a_count_is_declared_larger_than_it_is() -> None:
 def test_what_is_known_is_no_violation_and_what_never_fails_is_stale(
     monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
 ) -> None:
-    monkeypatch.setattr(extremes, "TO_BE_MENDED", ((r"abs\(1\)", "ends the process"), (r"abs\(2\)", "is late")))
+    monkeypatch.setattr(
+        extremes, "TO_BE_MENDED", ((r"abs\(1\)", "ends the process"), (r"abs\(2\)", "is late"))
+    )
     findings = extremes.Findings(tmp_path)
     for number in range(4):
-        findings.note(Case("function abs", f"SELECT abs({number})", list), ["late"] if number != 2 else [])
+        findings.note(
+            Case("function abs", f"SELECT abs({number})", list), ["late"] if number != 2 else []
+        )
     assert len(findings.violations) == 2 and findings.known[0] == 1
     assert findings.stale() == [r"abs\(2\)"]
 
