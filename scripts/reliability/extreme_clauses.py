@@ -169,7 +169,7 @@ OF_CHANGES = [
 
 CLAUSES = OF_ROWS + OF_GROUPS + OF_CONSTANTS + OF_CHANGES
 
-LEVELS = (24, 99, 180, 199, 249, 999, 3_999, 5_000)
+LEVELS = (12, 24, 24, 24, 99, 180, 199, 249, 999, 3_999, 5_000)
 """How often something nests: at the limits that docs/sql.md names, and beyond all of them."""
 
 NESTINGS = {
@@ -196,6 +196,25 @@ NESTINGS = {
     "replaced": ("replace(", "'a'", ", 'a', 'aa')"), "repeated": ("repeat(", "'a'", ", 2)"),
     "lists that grow": ("array_repeat(", "1", ", 2)"),
     "lists after each other": ("array_concat([1], ", "[1]", ")"),
+    "BETWEEN of truths": ("(", "q.b", " BETWEEN false AND q.b)"),
+    "IN of truths": ("(", "q.b", " IN (false, q.b))"),
+    "casts there and back": ("CAST(CAST(", "q.i", " AS TEXT) AS BIGINT)"),
+    "casts of times": ("CAST(CAST(", "q.time", " AS TEXT) AS TIMESTAMP)"),
+    "CASE of truths": ("CASE WHEN ", "q.b", " THEN q.b ELSE q.i = 2 END"),
+    "CASE of types": ("CASE WHEN q.b THEN ", "q.i", " / 2 ELSE 1.5 END"),
+    "coalesce of columns": ("coalesce(q.i, ", "q.i", ", q.f)"),
+    "nullif": ("nullif(", "q.i", ", q.u)"), "nvl2": ("nvl2(", "q.i", ", q.i, 1)"),
+    "comparisons": ("(", "q.b", " = q.b)"),
+    "distinct comparisons": ("(", "q.b", " IS DISTINCT FROM (q.i = 1))"),
+    "mixed types": ("(", "q.i", " + q.u + q.f)"),
+    "IN of queries": ("(q.i IN (SELECT i FROM x_one q WHERE ", "q.b", "))"),
+    "NOT IN of queries": ("(q.i NOT IN (SELECT i FROM x_one q WHERE ", "q.b", ") OR q.b)"),
+    "EXISTS of rows": ("EXISTS (SELECT 1 FROM x_one r WHERE r.i = q.i AND ", "true", ")"),
+    "ANY": ("(1 = ANY(SELECT ", "1", "))"), "trimmed": ("trim(BOTH 'a' FROM ", "'a'", ")"),
+    "extracted": ("extract(hour FROM to_timestamp(", "1", "))"),
+    "greatest": ("greatest(q.i, ", "q.f", ", q.u)"),
+    "buckets": ("time_bucket('1 day', ", "q.time", ")"),
+    "regular expressions": ("regexp_replace(", "q.s", ", 'a', 'aa', 'g')"),
 }  # fmt: skip
 """How an expression stands in itself: what is before it, the innermost, what is after it."""
 
@@ -208,6 +227,15 @@ NESTED_QUERIES = {
     "EXPLAIN": ("EXPLAIN ", "SELECT 1", ""),
     "lateral": ("SELECT * FROM x_one, LATERAL (", "SELECT 1", ")"),
     "derived": ("SELECT count(*) FROM (", "SELECT 1", ") q"),
+    "sums": ("SELECT y + y AS y FROM (", "SELECT i AS y FROM x_one", ") z"),
+    "orders": ("SELECT y + y AS y FROM (", "SELECT i AS y FROM x_one", ") z ORDER BY y LIMIT 9"),
+    "groups": ("SELECT max(y) + min(y) AS y FROM (", "SELECT i AS y FROM x_one", ") z GROUP BY y"),
+    "scalars": ("SELECT (SELECT max(y) FROM (", "SELECT i AS y FROM x_one", ") z) AS y"),
+    "joins of derived": (
+        "SELECT a.y FROM x_one r JOIN (", "SELECT i AS y FROM x_one", ") a ON a.y = r.i",
+    ),
+    "windows": ("SELECT sum(y) OVER () AS y FROM (", "SELECT i AS y FROM x_one", ") z"),
+    "distinct": ("SELECT DISTINCT y FROM (", "SELECT i AS y FROM x_one", ") z WHERE y + y > 0"),
     "conditions": ("SELECT 1 FROM x_one WHERE i IN (", "SELECT 1", ")"),
     "values": ("VALUES ((", "SELECT 1", "))"),
 }  # fmt: skip

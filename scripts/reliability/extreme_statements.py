@@ -369,7 +369,7 @@ class Drawing:
         made = [self.of_routine(function) for function in functions]
         made += [self.of_clause(clause) for clause in clauses.CLAUSES]
         made += [self.of_cast() for _ in range(60)]
-        made += [self.of_nesting() for _ in range(40)]
+        made += [self.of_nesting() for _ in range(60)]
         made += [self.of_secret() for _ in range(20)]
         self.draw.shuffle(made)
         yield from made
@@ -386,7 +386,7 @@ class Drawing:
                     yield self.of_cast()
                 elif chance < 0.25:
                     yield self.of_clause(self.draw.choice(clauses.CLAUSES))
-                elif chance < 0.32:
+                elif chance < 0.42:
                     yield self.of_nesting()
-                elif chance < 0.36:
+                elif chance < 0.46:
                     yield self.of_secret()
