@@ -8,6 +8,7 @@ import random
 import re
 import struct
 from itertools import islice
+from typing import cast
 
 import extreme_bodies
 import extreme_clauses
@@ -16,7 +17,7 @@ import extreme_values
 import extremes
 import pyarrow as pa
 import pytest
-from extreme_requests import Case, leaked, plain, query, statement_case
+from extreme_requests import Case, Outcome, leaked, plain, query, statement_case
 from extreme_statements import (
     GUESSES,
     Drawing,
@@ -198,3 +199,42 @@ def test_what_is_known_is_no_violation_and_what_never_fails_is_stale(
 def test_a_long_statement_is_kept_whole(tmp_path: pathlib.Path) -> None:
     shown = extremes.Findings(tmp_path).shown("a" * 9_000)
     assert len(shown) < 400 and next(tmp_path.iterdir()).read_text() == "a" * 9_000
+
+
+class Scripted(extremes.Round):
+    """A round over a server that is busy after any case with `bad`, or after two with `half`."""
+
+    def attempt(self, cases: list[Case], clients: int) -> tuple[list[Outcome], list[str]]:
+        words = " ".join(case.text for case in cases)
+        is_busy = "bad" in words or words.count("half") > 1
+        return [Outcome(case, ["200"]) for case in cases], ["busy"] if is_busy else []
+
+    def settle(self) -> None:
+        pass
+
+
+class Living:
+    """A server that lives."""
+
+    def __init__(self) -> None:
+        self.server = self
+
+    def is_alive(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("texts", "names"),
+    [
+        (["good", "bad", "good"], ["bad"]),
+        (["half", "good", "half"], ["3 cases together"]),
+        (["good", "half"], []),
+    ],
+)
+def test_a_group_is_taken_apart_where_it_fails(
+    texts: list[str], names: list[str], tmp_path: pathlib.Path
+) -> None:
+    findings = extremes.Findings(tmp_path)
+    round_ = Scripted(cast(extremes.World, Living()), findings)
+    round_.run_group([Case(text, text, list) for text in texts])
+    assert [violation.partition(":")[0] for violation in findings.violations] == names

@@ -11,6 +11,7 @@ import pathlib
 import threading
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 from server import Server
 
@@ -19,11 +20,21 @@ from server import Server
 CALM_S = 20.0
 # A thread that computes for more of a moment than this is busy.
 BUSY = 0.5
+# How often the threads are looked at within that moment.
+LOOKS = 4
 # What an allocator keeps of a few requests, whatever there was before.
 KEPT_KIB = 48 << 10
 TICK = os.sysconf("SC_CLK_TCK")
 # Threads that work for what is stored, not for one request.
 STORING = ("arc-flush", "arc-compact", "arc-segment", "arc-commit")
+
+
+class Thread(NamedTuple):
+    """A thread: its name, its time on a processor, and whether it waits for nothing else."""
+
+    name: str
+    ticks: int
+    is_runnable: bool
 
 
 class Watch:
@@ -35,8 +46,8 @@ class Watch:
     def resident_kib(self) -> int:
         return self.server.status_kib("VmRSS")
 
-    def ticks(self) -> dict[str, tuple[str, int]]:
-        """Returns the name of each thread and its time on a processor."""
+    def threads(self) -> dict[str, Thread]:
+        """Returns the threads by number."""
         threads = {}
         for task in pathlib.Path(f"/proc/{self.server.process.pid}/task").iterdir():
             try:
@@ -44,18 +55,23 @@ class Watch:
             except OSError:
                 continue
             fields = rest.split()
-            threads[task.name] = (head.partition("(")[2], int(fields[11]) + int(fields[12]))
+            spent, is_runnable = int(fields[11]) + int(fields[12]), fields[0] in "RD"
+            threads[task.name] = Thread(head.partition("(")[2], spent, is_runnable)
         return threads
 
     def busy(self, seconds: float = 0.4) -> list[str]:
-        """Returns the threads that compute now."""
-        before, began = self.ticks(), time.monotonic()
-        time.sleep(seconds)
-        after, ticks = self.ticks(), (time.monotonic() - began) * TICK
+        """Returns the threads that compute now, or would if a processor were free."""
+        looks, began = [self.threads()], time.monotonic()
+        for _ in range(LOOKS):
+            time.sleep(seconds / LOOKS)
+            looks.append(self.threads())
+        ticks = (time.monotonic() - began) * TICK
+        always = [number for number in looks[0] if all(number in look for look in looks)]
         return [
-            name
-            for thread, (name, spent) in after.items()
-            if spent - before.get(thread, (name, spent))[1] > BUSY * ticks
+            looks[-1][number].name
+            for number in always
+            if looks[-1][number].ticks - looks[0][number].ticks > BUSY * ticks
+            or all(look[number].is_runnable for look in looks)
         ]
 
 
