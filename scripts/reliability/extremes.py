@@ -54,10 +54,12 @@ from server import Ended, Server
 from watch import KEPT_KIB, Health, grown
 
 OTHER_NAMES = (
-    r"list_\w+|\w+_list|any_match|argmax|argmin|array_empty|arrays_overlap|char_length|covar|"
-    r"current_timestamp|date_format|datediff|datepart|datetrunc|dot_product|element_at|ifnull|instr|"
-    r"length|max_by|mean|min_by|position|pow|quantile_cont|rand|row|substring|substring_index|today|trim|"
-    r"var_population|var_samp|var_sample"
+    r"list_\w+|\w+_list|any_match|argmax|argmin|array_cat|array_contains|array_empty|"
+    "array_extract|array_indexof|array_join|array_push_back|array_push_front|arrays_overlap|"
+    "char_length|covar|current_timestamp|date_format|datediff|datepart|datetrunc|dot_product|"
+    "element_at|first|ifnull|instr|last|length|list|max_by|mean|min_by|position|pow|"
+    "quantile_cont|rand|row|strftime|substring|substring_index|today|trim|var_population|"
+    "var_samp|var_sample"
 )
 """Second names of functions."""
 
@@ -79,7 +81,8 @@ TO_BE_MENDED: tuple[tuple[str, str], ...] = (
         "planning takes twice as long for each query in an expression",
     ),
     (
-        r"^nested (BETWEEN of truths|CASE of truths|coalesce of columns) |^function coalesce nested ",
+        r"^nested (BETWEEN of truths|CASE of truths|coalesce of columns) |"
+        "^function (coalesce|nvl) nested ",
         "planning writes an argument out twice for each level",
     ),
     (
