@@ -25,7 +25,7 @@ fn store(options: &Options) -> Store {
 #[tokio::test]
 async fn a_pattern_of_a_row_means_what_it_means_as_a_constant() {
     let store = store(&Options::default());
-    for of in ["text", "host"] {
+    for (at, of) in ["text", "host"].into_iter().enumerate() {
         for test in [
             "{of} LIKE {pattern}",
             "{of} NOT LIKE {pattern}",
@@ -42,7 +42,11 @@ async fn a_pattern_of_a_row_means_what_it_means_as_a_constant() {
             "array_length(regexp_match({of}, {pattern})) = 1",
             "regexp_instr({of}, {pattern}) = 2",
             "NOT ({of} LIKE {pattern})",
-        ] {
+        ]
+        // Of a tag some of them.
+        .into_iter()
+        .step_by(1 + 4 * at)
+        {
             let count = async |pattern: &str, condition: &str| {
                 let test = test.replace("{of}", of).replace("{pattern}", pattern);
                 let sql =
