@@ -55,18 +55,11 @@ from watch import KEPT_KIB, Health, grown
 
 TO_BE_MENDED: tuple[tuple[str, str], ...] = (
     (r'RunEndEncoded\("run_ends": Utf8', "a cast to runs that end at texts panics (500)"),
-    (r"Union\(Sparse\)", "a cast to a union of nothing panics (500)"),
-    (r"Dictionary\((?!U?Int)", "a cast to a dictionary whose keys are no integers panics (500)"),
     (
         r"^function (array|list)_\w+ .*FixedSizeList\(0, ",
         "arithmetic of a fixed list of nothing panics (500)",
     ),
-    (
-        r"^function (stddev|var)\w* .*(stddev|var)\w*\([^)]* ORDER BY ",
-        "variances of values in an order panic (500)",
-    ),
     (r" 18446744073709551615 (PRECEDING|FOLLOWING)", "a bound of a frame overflows (500)"),
-    (r"^function [lr]pad .*, \(?-\d", "texts padded to less than nothing panic (500)"),
     (
         r"^function (array|list)_(position|indexof) .*\(-9223372036854775807 - 1\)",
         "a search from the least integer overflows (500)",

@@ -50,8 +50,9 @@ async fn functions_of_time_answer_as_expected() {
 #[tokio::test]
 async fn an_order_in_an_aggregate_makes_no_other_answer_or_a_clear_error() {
     let store = Store::new();
-    let row =
-        |i: i64| (i, vec![("host", Tag(["a", "b"][i as usize % 2])), ("x", Float(i as f64)), ("n", Integer(9 - i))]);
+    let row = |i: i64| {
+        (i, vec![("host", Tag(if i % 2 == 0 { "a" } else { "b" })), ("x", Float(i as f64)), ("n", Integer(9 - i))])
+    };
     store.put(
         "db",
         TableBuilder::new("m").part(File, (0..5).map(row).collect()).part(Buffer, (5..9).map(row).collect()),
