@@ -16,7 +16,6 @@ compared with the cap. Ends with status 1 if anything else was found.
 from __future__ import annotations
 
 import argparse
-import os
 import pathlib
 import random
 import re
@@ -24,26 +23,18 @@ import sys
 import tempfile
 import threading
 import time
-from typing import Optional
 
 import attacks
 from attacks import Attack
-from group import Group
+from group import Group, own_group
 from server import Server, knows
+from watch import KEPT_KIB, Health
 
 # Short limits, so that what they end is over soon.
 LIMITS = {"query_timeout": "1s", "read_timeout": "1s", "send_timeout": "1s", "write_timeout": "1s"}
 SETTINGS = {"flush_after": "5s"}
 SWITCHES = {"ARC_DELETE_ENABLED": "true"}
-# How long threads may go on with what is theirs (a flush, a merge), and memory may take to be given back, for each second of
-# patience.
-CALM_S = 20.0
-# A thread that computes for more of a moment than this is busy.
-BUSY = 0.5
-# What an allocator keeps of a few requests, whatever there was before.
-KEPT_KIB = 48 << 10
 DATABASE = "hostile"
-TICK = os.sysconf("SC_CLK_TCK")
 
 
 def arguments() -> argparse.Namespace:
@@ -59,105 +50,12 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def own_group() -> Optional[pathlib.Path]:
-    """Returns where this user may make a control group with a limit of memory, if anywhere."""
-    for parent in [pathlib.Path("/sys/fs/cgroup/memory"), pathlib.Path("/sys/fs/cgroup")]:
-        trial = parent / f"arc-trial-{os.getpid()}"
-        try:
-            trial.mkdir()
-        except OSError:
-            continue
-        limits = [trial / "memory.limit_in_bytes", trial / "memory.max"]
-        is_good = any(os.access(limit, os.W_OK) for limit in limits)
-        trial.rmdir()
-        if is_good:
-            return parent
-    return None
-
-
-class Watch:
-    """What the process does, as the kernel tells it."""
-
-    def __init__(self, server: Server) -> None:
-        self.server = server
-
-    def resident_kib(self) -> int:
-        return self.server.status_kib("VmRSS")
-
-    def ticks(self) -> dict[str, tuple[str, int]]:
-        """Returns the name of each thread and its time on a processor."""
-        threads = {}
-        for task in pathlib.Path(f"/proc/{self.server.process.pid}/task").iterdir():
-            try:
-                head, _, rest = (task / "stat").read_text().rpartition(")")
-            except OSError:
-                continue
-            fields = rest.split()
-            threads[task.name] = (head.partition("(")[2], int(fields[11]) + int(fields[12]))
-        return threads
-
-    def busy(self, seconds: float = 0.4) -> list[str]:
-        """Returns the threads that compute now."""
-        before, began = self.ticks(), time.monotonic()
-        time.sleep(seconds)
-        after, ticks = self.ticks(), (time.monotonic() - began) * TICK
-        return [name for thread, (name, spent) in after.items() if spent - before.get(thread, (name, spent))[1] > BUSY * ticks]
-
-
-class Judge:
+class Judge(Health):
     """Looks at the server after each attack."""
 
     def __init__(self, server: Server, patience_s: float) -> None:
-        self.server, self.watch, self.patience_s = server, Watch(server), patience_s
-        self.acknowledged = 0
+        super().__init__(server, DATABASE, patience_s)
         self.problems: list[str] = []
-        self.slowest = 0.0
-
-    def write(self) -> bool:
-        """Writes a point of its own for good; returns whether that was acknowledged."""
-        line = f"probe,n={self.acknowledged % 7} v={self.acknowledged}i {self.acknowledged + 1}".encode()
-        status, _ = self.server.request("POST", f"/write?db={DATABASE}", line, x_arc_durability="disk")
-        self.acknowledged += status == 204
-        return status == 204
-
-    def count(self) -> bool:
-        rows = self.server.sql("SELECT count(*) FROM probe", DATABASE)
-        return rows == [[self.acknowledged]]
-
-    def probe(self) -> list[str]:
-        """Returns which of a write and a query was not answered well, and in time."""
-        problems = []
-        for what, ask in [("write", self.write), ("query", self.count)]:
-            began, done = time.monotonic(), []
-
-            def run() -> None:
-                try:
-                    done.append(ask())
-                except Exception as error:  # noqa: BLE001: whatever it is, it is no answer
-                    done.append(str(error)[:200])
-
-            thread = threading.Thread(target=run, daemon=True)
-            thread.start()
-            thread.join(self.patience_s)
-            if not done:
-                thread.join(60)
-                problems.append(f"{what} answered after {time.monotonic() - began:.1f} s: {done}")
-            elif done != [True]:
-                problems.append(f"{what}: {done}")
-            self.slowest = max(self.slowest, time.monotonic() - began)
-        return problems
-
-    def calm(self, before_kib: float) -> list[str]:
-        """Returns which threads stay busy, and how much memory stays taken."""
-        deadline = time.monotonic() + CALM_S * self.patience_s
-        most = before_kib * 1.1 + KEPT_KIB
-        while True:
-            busy, resident = self.watch.busy(), self.watch.resident_kib()
-            if not busy and resident <= most:
-                return []
-            if time.monotonic() > deadline:
-                problems = [f"busy: {', '.join(busy)}"] if busy else []
-                return problems + ([f"{resident >> 10} MiB resident, {before_kib / 1024:.0f} before"] if resident > most else [])
 
     def run(self, attack: Attack) -> bool:
         """Runs one attack and looks at what it leaves; returns whether the server lives.
@@ -247,7 +145,7 @@ def main() -> int:
         judge, peak_kib = Judge(server, options.patience), 0
         try:
             warm(judge)
-            judge.slowest, count = 0.0, rounds(judge, options)
+            judge.slowest_s, count = 0.0, rounds(judge, options)
             peak_kib = server.status_kib("VmHWM") if server.is_alive() else 0
             if server.is_alive() and not judge.count():
                 judge.problems.append("acknowledged points are missing")
@@ -257,7 +155,7 @@ def main() -> int:
             server.kill()
             group.remove()
     violations = len(judge.problems)
-    print(f"{count} attacks, slowest probe {judge.slowest:.2f} s, peak {peak_kib >> 10} MiB, {violations} violations")
+    print(f"{count} attacks, slowest probe {judge.slowest_s:.2f} s, peak {peak_kib >> 10} MiB, {violations} violations")
     return 1 if judge.problems else 0
 
 

@@ -43,7 +43,8 @@ class Server:
     """One process of the server over a data directory.
 
     Settings are flags of `arc-server serve` with `_` for `-`; `environment` is added to the process's own; `before` runs in
-    the new process before it becomes the server; port 0 is any that is free.
+    the new process before it becomes the server; port 0 is any that is free. With `has_tokens` clients need tokens, and
+    `request` sends the administrator's where no other is given.
     """
 
     def __init__(
@@ -52,12 +53,15 @@ class Server:
         environment: Optional[dict[str, str]] = None,
         before: Optional[Callable[[], None]] = None,
         port: int = 0,
+        has_tokens: bool = False,
         **settings: str,
     ) -> None:
         self.data_dir = data_dir
+        self.has_tokens = has_tokens
+        self.token = ""
         command = [binary(), "serve", "--data-dir", str(data_dir), "--http", f"127.0.0.1:{port}"]
-        # Who may come in is tested elsewhere.
-        command += ["--no-auth"] if knows("no-auth") else []
+        # Tokens have tests of their own.
+        command += ["--no-auth"] if knows("no-auth") and not has_tokens else []
         command += ["--log-format", "json", "--log-level", "debug"]
         # What is loaded before it has files of its own, where no server may reach.
         if "LD_PRELOAD" in (environment or {}) and knows("sandbox"):
@@ -83,6 +87,7 @@ class Server:
             if address is not None:
                 self.address = str(address)
                 self.ready_after = time.monotonic() - self.began
+                self.token = (self.data_dir / "admin.token").read_text().strip() if self.has_tokens else ""
                 # A server whose pipe is full would wait for us.
                 self.reader = threading.Thread(target=self._read_log, daemon=True)
                 self.reader.start()
@@ -100,6 +105,8 @@ class Server:
     def request(self, method: str, path: str, body: bytes = b"", **headers: str) -> tuple[int, bytes]:
         """Sends a request on a connection of its own; returns the status and the body of the answer."""
         connection = self.connect(120)
+        if self.token:
+            headers.setdefault("authorization", f"Bearer {self.token}")
         try:
             connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
             answer = connection.getresponse()

@@ -72,7 +72,7 @@ LANDING = (
     Section("quickstart", 15, SERVER, beside=True),
     Section("python", 210, (*WHEEL, *SERVER), beside=True),
     Section("clients", 150, (*SERVER, "scripts/clients/", "docs/clients.md"), beside=True),
-    Section("reliability", 250, (*SERVER, "scripts/reliability/"), beside=True),
+    Section("reliability", 290, (*SERVER, "scripts/reliability/"), beside=True),
     Section("answers", 165, (*SERVER, "scripts/reliability/"), beside=True),
 )
 
@@ -87,7 +87,7 @@ PROOF = (
     Section("long-schedules", 600, limit_s=COLD_S),
     Section("storm", 700, limit_s=COLD_S),
     Section("readers", 300),
-    Section("hostile", 400),
+    Section("hostile", 1_000),
     Section("edge", 120),
     Section("cluster", 300),
     Section("long-answers", 1_600, limit_s=COLD_S),

@@ -2,7 +2,7 @@
 //!
 //! Owns the one mapping from [`ErrorKind`] to a status. Never decides that something is an error.
 
-use std::time::Duration;
+use std::{io, time::Duration};
 
 use arc_core::{Error, ErrorKind};
 pub(crate) use arc_edge::chain;
@@ -30,6 +30,9 @@ pub(crate) struct Failure {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NeedsOwner;
 
+/// What who asked is told where the disk, or a share of it, is full.
+pub(crate) const DISK_FULL: &str = "the server's disk is full";
+
 /// Returns the status that stands for a kind of engine error, here and nowhere else.
 pub(crate) fn status_of(kind: ErrorKind) -> StatusCode {
     match kind {
@@ -39,6 +42,14 @@ pub(crate) fn status_of(kind: ErrorKind) -> StatusCode {
         ErrorKind::Busy | ErrorKind::Closed => StatusCode::SERVICE_UNAVAILABLE,
         ErrorKind::Timeout => StatusCode::GATEWAY_TIMEOUT,
         ErrorKind::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+/// Returns the status that stands for what failed of a file that the server writes for a request.
+pub(crate) fn status_of_io(error: &io::Error) -> StatusCode {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StatusCode::INSUFFICIENT_STORAGE,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
@@ -173,7 +184,7 @@ pub(crate) fn public(error: &Error) -> String {
         Error::Closed { .. } => return "the engine is closed to writes; GET /ready says why".to_owned(),
         error => match error.kind() {
             ErrorKind::Io => "the server cannot read or write one of its files",
-            ErrorKind::StorageFull => "the server's disk is full",
+            ErrorKind::StorageFull => DISK_FULL,
             ErrorKind::Corrupt => "one of the server's files is damaged",
             ErrorKind::Internal => "internal error",
             ErrorKind::Unknown => {

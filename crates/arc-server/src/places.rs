@@ -82,7 +82,6 @@ impl Places {
         {
             let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
             let of_address = taken.entry(address).or_default();
-            // It has none where it has too many, but for the last places, which are free again soon.
             if *of_address >= self.most_of_one {
                 drop(taken);
                 self.say(

@@ -37,3 +37,6 @@ pub(crate) use staged_rows::{StagedRow, StagedRows};
 pub(crate) use table::rows_that_cannot_be_sealed;
 pub(crate) use table::{FrozenBuffer, TableBuffer, WHOLE_ROWS, ZeroCopyRows};
 pub(crate) use texts::TextColumn;
+
+/// Bytes in a buffer of a value in most columns, beside its text.
+const CELL_BYTES: usize = size_of::<u64>();

@@ -10,6 +10,7 @@ use arrow::{
 };
 
 use super::{
+    CELL_BYTES,
     column::{ColumnValues, converted, empty_vec},
     dictionary_texts::{is_dictionary, padded},
     scalar::Scalar,
@@ -24,8 +25,6 @@ use crate::{
 /// Most rows to make space for before they come: what is said of a request may be wrong.
 const MAX_EXPECTED: usize = 16 * 1024;
 
-/// Bytes of a value in most columns.
-const CELL_BYTES: usize = 8;
 /// Most cells that a row counts for: of rows beyond that, none stands with another.
 const MAX_WIDE_CELLS: usize = u32::MAX as usize;
 

@@ -5,11 +5,10 @@
 //! table's plain columns, each of the column's own type, which the caller has checked; it is put
 //! into the buffer value by value. Knows no names and no tables.
 
-use super::{scalar::Scalar, series::SeriesId};
+use super::{CELL_BYTES, scalar::Scalar, series::SeriesId};
 
-/// Bytes in a buffer of time and series of a row, and of a value beside its text.
+/// Bytes in a buffer of time and series of a row.
 const ROW_BYTES: usize = size_of::<i64>() + size_of::<SeriesId>();
-const CELL_BYTES: usize = size_of::<u64>();
 /// Most values of all rows.
 const MAX_CELLS: usize = u32::MAX as usize;
 

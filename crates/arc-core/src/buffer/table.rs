@@ -10,6 +10,7 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 
 use super::{
+    CELL_BYTES,
     rows::{Chunk, Rows},
     series::SeriesId,
     staged_rows::StagedRow,
@@ -35,8 +36,6 @@ const CHUNK_BYTES: usize = 256 << 20;
 /// Rows by columns at which a tail is sealed: sparse rows would cost their empty cells for all
 /// columns of its rows.
 const CHUNK_CELLS: usize = 8 << 20;
-/// Bytes of a cell.
-const CELL_BYTES: usize = 8;
 
 /// Rows in order of arrival.
 #[derive(Debug, Default)]

@@ -10,7 +10,8 @@ const MAX_ROW_BYTES: usize = 1 << 20;
 /// Bytes that a value of any other column counts for.
 const VALUE_BYTES: usize = 8;
 
-/// Returns the bytes that each value has. Of a list of any length they are those of one item.
+/// Returns the bytes that each value has. Of a list of any length, and of a dictionary,
+/// they are those of one item.
 pub(crate) fn fixed_bytes(data_type: &DataType) -> usize {
     let length = |length: &i32| usize::try_from(*length).unwrap_or(usize::MAX);
     match data_type {
@@ -19,7 +20,16 @@ pub(crate) fn fixed_bytes(data_type: &DataType) -> usize {
         DataType::Struct(fields) => {
             fields.iter().map(|field| fixed_bytes(field.data_type())).fold(0, usize::saturating_add)
         }
-        DataType::List(item) | DataType::LargeList(item) | DataType::Map(item, _) => fixed_bytes(item.data_type()),
+        DataType::Union(fields, _) => {
+            fields.iter().map(|(_, field)| fixed_bytes(field.data_type())).fold(0, usize::saturating_add)
+        }
+        DataType::List(item)
+        | DataType::LargeList(item)
+        | DataType::ListView(item)
+        | DataType::LargeListView(item)
+        | DataType::Map(item, _)
+        | DataType::RunEndEncoded(_, item) => fixed_bytes(item.data_type()),
+        DataType::Dictionary(_, value) => fixed_bytes(value),
         other => other.primitive_width().unwrap_or(1),
     }
 }
@@ -74,6 +84,7 @@ mod tests {
             (list(list(DataType::Int8, i32::MAX), i32::MAX), (i32::MAX as usize).pow(2)),
             (list(list(list(DataType::Int8, i32::MAX), i32::MAX), i32::MAX), usize::MAX),
             (pair.clone(), 12),
+            (DataType::Dictionary(Box::new(DataType::Int32), Box::new(list(pair.clone(), 10))), 120),
             (DataType::new_list(list(pair, 10), true), 120),
         ] {
             assert_eq!(fixed_bytes(&data_type), expected, "{data_type}");

@@ -185,7 +185,7 @@ fn is(function: &Function, name: &str) -> bool {
 }
 
 /// The arguments of a call that has nothing but plain ones.
-fn arguments(function: &Function) -> Option<Vec<&Expr>> {
+pub(super) fn arguments(function: &Function) -> Option<Vec<&Expr>> {
     match &function.args {
         FunctionArguments::List(list) if list.clauses.is_empty() && list.duplicate_treatment.is_none() => list
             .args

@@ -6,6 +6,7 @@
 //! those that make nothing.
 
 use std::{
+    any::Any,
     fmt,
     hash::{Hash, Hasher},
     sync::{
@@ -20,7 +21,9 @@ use arrow::{
 };
 use datafusion::{
     common::{
-        Result, exec_err, internal_err,
+        Result,
+        config::{ConfigEntry, ConfigExtension, ConfigOptions, ExtensionOptions},
+        exec_err, internal_err,
         tree_node::{Transformed, TreeNode},
     },
     logical_expr::ColumnarValue,
@@ -98,6 +101,41 @@ impl Over {
 
     fn is_set(&self) -> bool {
         self.is_set.load(Ordering::Relaxed) || Instant::now() >= self.deadline
+    }
+}
+
+/// Returns an error once the query has ended that a function is called for.
+pub(super) fn check(options: &ConfigOptions) -> Result<()> {
+    match options.extensions.get::<Over>() {
+        Some(over) if over.is_set() => exec_err!("the query has ended"),
+        _ => Ok(()),
+    }
+}
+
+impl ConfigExtension for Over {
+    const PREFIX: &'static str = "arc_over";
+}
+
+/// What a query has for its functions, and no statement sees.
+impl ExtensionOptions for Over {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+
+    fn cloned(&self) -> Box<dyn ExtensionOptions> {
+        Box::new(self.clone())
+    }
+
+    fn set(&mut self, _key: &str, _value: &str) -> Result<()> {
+        exec_err!("whether a query has ended is no setting")
+    }
+
+    fn entries(&self) -> Vec<ConfigEntry> {
+        Vec::new()
     }
 }
 

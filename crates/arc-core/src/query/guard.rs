@@ -11,7 +11,7 @@ use datafusion::{
     },
     datasource::{MemTable, cte_worktable::CteWorkTable, source_as_provider},
     functions_table::generate_series::GenerateSeriesTable,
-    logical_expr::{Expr, LogicalPlan, Operator, TableScan},
+    logical_expr::{Cast, Expr, LogicalPlan, Operator, TableScan, TryCast},
 };
 
 use super::{asof::AsOf, error, scale::row_values, table::QueriedTable};
@@ -29,6 +29,9 @@ const MAX_LEVELS: usize = 250;
 /// row. They take little stack, but planning takes time with the square of their number.
 const MAX_CONDITIONS: usize = 1_000;
 
+/// Casts of what is computed that may be in each other. Each asks what is in it twice whether it may be NULL.
+const MAX_CASTS: usize = 12;
+
 /// Returns an error if `plan` does anything but read our tables, or is too large; how many values
 /// its widest rows are as wide as, otherwise.
 pub(super) fn check(plan: &LogicalPlan) -> Result<usize> {
@@ -45,6 +48,43 @@ pub(super) fn check(plan: &LogicalPlan) -> Result<usize> {
     })
     .map(|_| widest)
     .map_err(error::from_datafusion)
+}
+
+/// Returns an error if `plan`, which has been optimized, has too many casts in each other to plan further.
+pub(super) fn check_casts(plan: &LogicalPlan) -> Result<()> {
+    let check = |expression: &Expr| expression.visit(&mut Casts::default());
+    let checked = plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expression| check(expression).map(|_| TreeNodeRecursion::Continue))
+    });
+    checked.map(drop).map_err(error::from_datafusion)
+}
+
+/// Casts of what is computed, down to the expression that is visited.
+#[derive(Default)]
+struct Casts(usize);
+
+fn casts_computed(expression: &Expr) -> bool {
+    let (Expr::Cast(Cast { expr: inner, .. }) | Expr::TryCast(TryCast { expr: inner, .. })) = expression else {
+        return false;
+    };
+    !matches!(**inner, Expr::Column(_) | Expr::Literal(..) | Expr::Cast(_) | Expr::TryCast(_) | Expr::ScalarFunction(_))
+}
+
+impl TreeNodeVisitor<'_> for Casts {
+    type Node = Expr;
+
+    fn f_down(&mut self, expression: &Expr) -> PlanResult<TreeNodeRecursion> {
+        self.0 += usize::from(casts_computed(expression));
+        if self.0 > MAX_CASTS {
+            return refuse(format!("more than {MAX_CASTS} casts in each other"));
+        }
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn f_up(&mut self, expression: &Expr) -> PlanResult<TreeNodeRecursion> {
+        self.0 -= usize::from(casts_computed(expression));
+        Ok(TreeNodeRecursion::Continue)
+    }
 }
 
 fn check_node(node: &LogicalPlan) -> PlanResult<()> {

@@ -14,6 +14,7 @@
 
 mod account;
 mod answer;
+mod around;
 mod asof;
 mod bounded_operators;
 mod buffer_filter;
@@ -27,6 +28,7 @@ mod constants;
 mod coop;
 mod cost;
 mod create;
+mod deep;
 mod deletes;
 mod dialect;
 mod dictionaries;
@@ -36,6 +38,7 @@ mod error;
 mod files;
 mod functions;
 mod grouping_sets;
+mod growth;
 mod guard;
 mod hourly;
 mod insert;
@@ -75,6 +78,7 @@ mod unplanned;
 mod walk;
 mod window_memory;
 mod windows;
+mod written_out;
 
 use std::{fmt::Debug, path::Path, sync::Arc, time::Duration};
 

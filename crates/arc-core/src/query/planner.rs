@@ -23,13 +23,13 @@ use super::{
     catalog::Catalogs,
     compat, constants,
     coop::{self, Over},
-    cost, error, functions, guard, latest, parameters,
+    cost, deep, error, functions, growth, guard, latest, parameters,
     past::{self, Moment, TablesInTime},
     planning::Threads,
     scale, scoped, session, show, sized,
     statement::{self, ReadRequest, Statement, refuse},
     unplanned::{self, FunctionKind},
-    window_memory, windows,
+    window_memory, windows, written_out,
 };
 #[cfg(feature = "distributed")]
 use super::{account::Accounts, distributed};
@@ -165,6 +165,7 @@ impl StatementPlanner {
                 Arc::clone(&tables),
                 Arc::clone(&self.latest),
                 (database, statement.local_tables()),
+                account.over(),
             ),
             tables,
             latest: Arc::clone(&self.latest),
@@ -358,6 +359,16 @@ impl StatementPlanning {
         self.state.window_functions().contains_key(name).then_some(FunctionKind::Window)
     }
 
+    /// Returns the name that a function has itself, if this is another one.
+    fn own_name(&self, called: &str) -> Option<String> {
+        let own = match (self.state.scalar_functions().get(called), self.state.aggregate_functions().get(called)) {
+            (Some(function), _) => function.name(),
+            (None, Some(function)) => function.name(),
+            (None, None) => self.state.window_functions().get(called)?.name(),
+        };
+        (own != called).then(|| own.to_owned())
+    }
+
     /// Has tables be found as they were at each of some moments as well.
     async fn go_back(&mut self, moments: Vec<Moment>) -> Result<()> {
         let mut known = Vec::with_capacity(moments.len());
@@ -400,7 +411,9 @@ impl StatementPlanning {
         }
     }
 
-    async fn guarded(&mut self, statement: Parsed) -> Result<LogicalPlan> {
+    async fn guarded(&mut self, mut statement: Parsed) -> Result<LogicalPlan> {
+        growth::check(&statement)?;
+        growth::call_by_own_names(&mut statement, &|name| self.own_name(name));
         let named = self.tables_named(&statement)?;
         let missing = named.into_iter().filter(|table| self.schema(table).is_none()).collect::<Vec<_>>();
         let plan = match self.state.statement_to_plan(statement).await {
@@ -408,6 +421,7 @@ impl StatementPlanning {
             Err(error) => return Err(not_found(&error, &missing).unwrap_or_else(|| error::from_datafusion(error))),
         };
         let widest = guard::check(&plan)?;
+        written_out::check(&plan).map_err(error::from_datafusion)?;
         let options = self.state.config_mut().options_mut();
         let rows = ConfigNonZeroUsize::try_new(scale::batch_rows(self.memory_bytes, widest));
         options.execution.batch_size = rows.map_err(error::from_datafusion)?;
@@ -440,10 +454,12 @@ impl StatementPlanning {
             }),
             other => self.state.optimize(other).map_err(error::from_datafusion)?,
         };
+        guard::check_casts(&optimized)?;
         constants::check(&optimized, self.limit_bytes)?;
         let physical = self.state.query_planner().create_physical_plan(&optimized, &self.state).await;
         let physical = physical.and_then(|plan| coop::wrap(plan, &self.over)).and_then(window_memory::wrap);
-        physical.and_then(|physical| sized::wrap(physical, self.limit_bytes)).map_err(error::from_datafusion)
+        let physical = physical.and_then(|plan| sized::wrap(plan, self.limit_bytes)).and_then(deep::wrap);
+        physical.map_err(error::from_datafusion)
     }
 
     /// Adds to a plan what became of data files; plans have a column for what a row is about, and

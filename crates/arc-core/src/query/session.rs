@@ -27,7 +27,9 @@ use super::{
     account::Account,
     asof,
     bounded_operators::BoundedOperators,
-    catalog, error, functions,
+    catalog,
+    coop::Over,
+    error, functions,
     grouping_sets::{GroupingSets, UnorderedSets},
     hourly::StoredHours,
     integer_division::IntegerDivision,
@@ -87,7 +89,11 @@ pub(super) fn base_state(place: DataPlace<'_>, options: &Options, memory: Arc<Me
 /// Returns DataFusion's rules, and ours that has to stand among them: conditions come down to it,
 /// and go on below it.
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
-    let mut rules = Optimizer::new().rules;
+    let with_names = |rule: Arc<dyn OptimizerRule + Send + Sync>| match rule.name() {
+        "optimize_projections" => Arc::new(semantics::ReusedNames(rule)) as _,
+        _ => rule,
+    };
+    let mut rules: Vec<_> = Optimizer::new().rules.into_iter().map(with_names).collect();
     let lists = rules.iter().position(|rule| rule.name() == "simplify_expressions").unwrap_or(0);
     rules.insert(lists, Arc::new(semantics::ExactLists));
     let behind = rules.iter().position(|rule| rule.name() == "push_down_filter").map_or(rules.len(), |at| at + 1);
@@ -155,9 +161,12 @@ pub(super) fn query_state(
     tables: Arc<dyn QueryTables>,
     cache: Arc<latest::NewestRowsCache>,
     (database, local): (&str, &LocalTables),
+    over: &Over,
 ) -> SessionState {
     let mut state = base.clone();
-    state.config_mut().options_mut().catalog.default_schema = database.to_owned();
+    let options = state.config_mut().options_mut();
+    options.catalog.default_schema = database.to_owned();
+    options.extensions.insert(over.clone());
     let list: Arc<dyn CatalogProviderList> = Arc::new(catalog::Catalogs::new(tables, cache, local.of(database)));
     state.register_catalog_list(list);
     // `now()` is the time at which the statement began.

@@ -3,27 +3,24 @@
 //! A value that doubles with each of some dozen projections would soon be larger than any memory,
 //! and none of it is in an account. Changes neither plans nor what is shown of them.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use arrow::{array::RecordBatch, datatypes::DataType};
 use datafusion::{
     common::{
-        DataFusionError, Result, internal_err,
-        tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion},
+        DataFusionError, Result,
+        tree_node::{Transformed, TransformedResult, TreeNode},
     },
     execution::{SendableRecordBatchStream, TaskContext},
-    physical_expr::{
-        PhysicalExpr,
-        expressions::{Column, Literal},
-    },
-    physical_plan::{
-        ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions,
-        metrics::MetricsSet, projection::ProjectionExec, stream::RecordBatchStreamAdapter,
-    },
+    physical_expr::expressions::{Column, Literal},
+    physical_plan::{ExecutionPlan, projection::ProjectionExec, stream::RecordBatchStreamAdapter},
 };
 use futures::StreamExt;
 
-use super::functions;
+use super::{
+    around::{Around, Effect},
+    functions,
+};
 use crate::Error;
 
 /// How far a column of a batch may exceed what one function may make: many are read as they are.
@@ -37,7 +34,7 @@ pub(super) fn wrap(plan: Arc<dyn ExecutionPlan>, limit_bytes: usize) -> Result<A
         Ok(if made.is_empty() {
             Transformed::no(plan)
         } else {
-            Transformed::yes(Arc::new(Sized { inner: plan, made, allowed_bytes }) as _)
+            Transformed::yes(Around::plan(plan, Arc::new(Sizes { made: made.into(), allowed_bytes })))
         })
     });
     wrapped.data()
@@ -59,18 +56,29 @@ fn has_any_size(data_type: &DataType) -> bool {
     matches!(data_type, Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView)
 }
 
+/// Looks at the size of columns.
 #[derive(Debug)]
-pub(super) struct Sized {
-    inner: Arc<dyn ExecutionPlan>,
-    made: Vec<usize>,
+struct Sizes {
+    made: Arc<[usize]>,
     allowed_bytes: u64,
 }
 
-impl Sized {
-    /// Returns the projection.
-    #[cfg(feature = "distributed")]
-    pub(super) fn inner(&self) -> &Arc<dyn ExecutionPlan> {
-        &self.inner
+impl Effect for Sizes {
+    fn execute(
+        &self,
+        inner: &dyn ExecutionPlan,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let rows = inner.execute(partition, context)?;
+        let (made, allowed_bytes) = (Arc::clone(&self.made), self.allowed_bytes);
+        let schema = rows.schema();
+        let checked = rows.map(move |batch| {
+            let batch = batch?;
+            check(&batch, &made, allowed_bytes)?;
+            Ok(batch)
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, checked)))
     }
 }
 
@@ -86,60 +94,4 @@ fn check(batch: &RecordBatch, made: &[usize], allowed_bytes: u64) -> Result<()> 
         }
     }
     Ok(())
-}
-
-impl DisplayAs for Sized {
-    fn fmt_as(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.fmt_as(format, f)
-    }
-}
-
-impl ExecutionPlan for Sized {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.inner.properties()
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        self.inner.children()
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        self.inner.maintains_input_order()
-    }
-
-    fn metrics(&self) -> Option<MetricsSet> {
-        self.inner.metrics()
-    }
-
-    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        if children.len() != 1 {
-            return internal_err!("a projection has one input");
-        }
-        let recompute = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-        let inner = Arc::clone(&self.inner).replace_children(children, recompute)?;
-        Ok(Arc::new(Self { inner, made: self.made.clone(), allowed_bytes: self.allowed_bytes }))
-    }
-
-    fn apply_expressions(
-        &self,
-        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        self.inner.apply_expressions(f)
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let stream = self.inner.execute(partition, context)?;
-        let (made, allowed_bytes) = (self.made.clone(), self.allowed_bytes);
-        let schema = stream.schema();
-        let checked = stream.map(move |batch| {
-            let batch = batch?;
-            check(&batch, &made, allowed_bytes)?;
-            Ok(batch)
-        });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, checked)))
-    }
 }

@@ -9,17 +9,14 @@ use datafusion::sql::{
     parser::Statement,
     sqlparser::ast::{
         Array, BinaryOperator, Cte, DuplicateTreatment, Expr, ExprWithAliasAndOrderBy, Function, FunctionArg,
-        FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, GroupByExpr, Join,
-        JoinConstraint, JoinOperator, OrderBy, OrderByKind, OrderByOptions, PipeOperator, Query, Select, SelectFlavor,
-        SelectItem, SetExpr, SetOperator, SetQuantifier, TableAlias, TableAliasColumnDef, TableFactor,
-        TableFunctionArgs, Visitor, WildcardAdditionalOptions, WindowSpec, WindowType, With,
+        FunctionArgumentClause, FunctionArgumentList, FunctionArguments, GroupByExpr, Join, JoinConstraint,
+        JoinOperator, OrderBy, OrderByKind, OrderByOptions, PipeOperator, Query, Select, SelectFlavor, SelectItem,
+        SetExpr, SetOperator, SetQuantifier, TableAlias, TableAliasColumnDef, TableFactor, TableFunctionArgs, Visitor,
+        WildcardAdditionalOptions, WindowSpec, WindowType, With,
     },
 };
 
-use super::{
-    statement::{MAX_TYPE_LEVELS, refuse},
-    walk,
-};
+use super::{statement::refuse, walk};
 use crate::{Error, Result};
 
 /// What a function does with what may stand in its parentheses and behind them.
@@ -80,28 +77,12 @@ impl Visitor for Unplanned<'_> {
     }
 }
 
-fn ended(result: Result<()>) -> ControlFlow<Error> {
+/// Ends a walk with an error.
+pub(super) fn ended(result: Result<()>) -> ControlFlow<Error> {
     match result {
         Ok(()) => ControlFlow::Continue(()),
         Err(error) => ControlFlow::Break(error),
     }
-}
-
-/// Refuses the text of a type that goes down too far, before somebody reads it.
-fn type_text(arguments: &FunctionArguments) -> Result<()> {
-    let FunctionArguments::List(list) = arguments else { return Ok(()) };
-    for argument in list.args.iter().skip(1) {
-        let (FunctionArg::Unnamed(argument) | FunctionArg::Named { arg: argument, .. }) = argument else { continue };
-        let FunctionArgExpr::Expr(argument) = argument else { continue };
-        let mut argument = argument;
-        while let Expr::Nested(inner) = argument {
-            argument = inner;
-        }
-        let Expr::Value(value) = argument else { continue };
-        let levels = value.value.clone().into_string().map_or(0, |text| text.matches(['(', '<']).count());
-        without(levels > MAX_TYPE_LEVELS, &format!("a type has more than {MAX_TYPE_LEVELS} levels"))?;
-    }
-    Ok(())
 }
 
 /// Refuses a part if it is there.
@@ -339,15 +320,7 @@ impl Unplanned<'_> {
         {
             without(window_name.is_some(), "a window that names another is not known here")?;
         }
-        let last = name.0.last().and_then(|part| part.as_ident());
-        let called = last.map(|name| match name.quote_style {
-            Some(_) => name.value.clone(),
-            None => name.value.to_ascii_lowercase(),
-        });
-        if called.as_deref().is_some_and(|called| matches!(called, "arrow_cast" | "arrow_try_cast")) {
-            type_text(args)?;
-        }
-        let Some(kind) = called.and_then(|called| (self.kind)(&called)) else { return Ok(()) };
+        let Some(kind) = called(function).and_then(|called| (self.kind)(&called)) else { return Ok(()) };
         let (mut is_distinct, mut is_all, mut is_ordered, mut has_clauses) = (false, false, false, false);
         if let FunctionArguments::List(FunctionArgumentList { duplicate_treatment, args: _, clauses }) = args {
             is_distinct = matches!(duplicate_treatment, Some(DuplicateTreatment::Distinct));
@@ -387,6 +360,15 @@ impl Unplanned<'_> {
             }
         }
     }
+}
+
+/// Returns the name of the function that a call means.
+pub(super) fn called(function: &Function) -> Option<String> {
+    let name = function.name.0.last()?.as_ident()?;
+    Some(match name.quote_style {
+        Some(_) => name.value.clone(),
+        None => name.value.to_ascii_lowercase(),
+    })
 }
 
 /// Refuses the first part that is there.

@@ -4,7 +4,7 @@ use std::{io, path::PathBuf};
 
 use hyper::StatusCode;
 
-use crate::errors::{Failure, chain};
+use crate::errors::{DISK_FULL, Failure, chain, status_of_io};
 
 /// What went wrong with tokens.
 #[derive(Debug, thiserror::Error)]
@@ -53,10 +53,8 @@ impl AuthError {
     /// Returns what who asked is told of what could not be kept.
     pub(crate) fn failure(&self) -> Failure {
         match self {
-            Self::Io { source, .. }
-                if matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) =>
-            {
-                Failure::new(StatusCode::INSUFFICIENT_STORAGE, "the server's disk is full")
+            Self::Io { source, .. } if status_of_io(source) == StatusCode::INSUFFICIENT_STORAGE => {
+                Failure::new(StatusCode::INSUFFICIENT_STORAGE, DISK_FULL)
             }
             _ => Failure::bug(),
         }

@@ -230,9 +230,7 @@ impl Store {
         let next_id = self.lock();
         let mut tokens = self.tokens.load().as_ref().clone();
         let token = tokens.remove(&id).ok_or_else(|| AuthError::NotFound(id.to_string()))?;
-        if !has_admin(&tokens) {
-            return Err(AuthError::LastAdmin(id));
-        }
+        self.check_admins(&tokens, id)?;
         self.keep(tokens, *next_id)?;
         Ok(token)
     }
@@ -262,13 +260,16 @@ impl Store {
         let mut token = Token::clone(before);
         edit(&tokens, &mut token)?;
         let token = Arc::new(token);
-        let had_lasting = has_lasting_admin(&tokens);
         tokens.insert(id, Arc::clone(&token));
-        if !has_admin(&tokens) || had_lasting && !has_lasting_admin(&tokens) {
-            return Err(AuthError::LastAdmin(id));
-        }
+        self.check_admins(&tokens, id)?;
         self.keep(tokens, *next_id)?;
         Ok(token)
+    }
+
+    /// Returns an error if nobody would administer for ever without what a token was.
+    fn check_admins(&self, changed: &Tokens, id: u64) -> Result<(), AuthError> {
+        let loses_lasting = has_lasting_admin(&self.tokens.load()) && !has_lasting_admin(changed);
+        if loses_lasting || !has_admin(changed) { Err(AuthError::LastAdmin(id)) } else { Ok(()) }
     }
 
     /// Puts tokens on disk, and then in force.
@@ -373,6 +374,8 @@ mod tests {
             assert!(matches!(store.change(first.id, change.clone()), Err(AuthError::LastAdmin(_))));
         }
         assert!(store.has_admin());
+        store.create(NewToken { expires_ms: Some(now_ms() + 1_000_000), ..new("guest", admin) }).unwrap();
+        assert!(matches!(store.delete(first.id), Err(AuthError::LastAdmin(_))), "the other one ends");
         store.create(new("b", admin)).unwrap();
         store.change(first.id, off).unwrap();
     }

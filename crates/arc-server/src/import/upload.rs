@@ -17,14 +17,14 @@ use std::{
 use axum::body::{Body, BodyDataStream};
 use bytes::Bytes;
 use futures::Stream;
-use hyper::{HeaderMap, StatusCode, header};
+use hyper::{HeaderMap, header};
 use multer::{Constraints, Multipart, SizeLimit};
 use tokio::io::AsyncWriteExt;
 
 use crate::{
     admission::Reservation,
     body::{Caps, Pace},
-    errors::{Failure, chain},
+    errors::{Failure, chain, status_of_io},
 };
 
 /// What there may be around a file: heads of parts, and other parts.
@@ -161,9 +161,5 @@ fn too_large(limits: Caps) -> Failure {
 }
 
 fn unwritable(error: &io::Error) -> Failure {
-    let status = match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StatusCode::INSUFFICIENT_STORAGE,
-        _ => StatusCode::INTERNAL_SERVER_ERROR,
-    };
-    Failure::new(status, format!("cannot lay the file down: {error}"))
+    Failure::new(status_of_io(error), format!("cannot lay the file down: {error}"))
 }

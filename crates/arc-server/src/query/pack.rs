@@ -9,7 +9,6 @@ use arrow::{
     array::RecordBatch,
     datatypes::{Schema, SchemaRef},
 };
-use hyper::StatusCode;
 
 use super::{
     cells::Cell,
@@ -18,7 +17,10 @@ use super::{
     spool::{Spool, Spools},
     types::type_name,
 };
-use crate::{errors::Failure, timestamp};
+use crate::{
+    errors::{Failure, status_of_io},
+    timestamp,
+};
 
 /// Encodes an answer as MessagePack.
 pub(super) struct Pack {
@@ -137,12 +139,11 @@ fn too_long() -> Failure {
 
 fn unspooled(error: &io::Error) -> Failure {
     tracing::warn!(%error, "an answer cannot be laid down on its way to MessagePack");
-    let status = match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StatusCode::INSUFFICIENT_STORAGE,
-        _ => StatusCode::INTERNAL_SERVER_ERROR,
-    };
     let advice = "LIMIT or another format takes less";
-    Failure::new(status, format!("MessagePack waits on disk for its last row, and cannot: {error}; {advice}"))
+    Failure::new(
+        status_of_io(error),
+        format!("MessagePack waits on disk for its last row, and cannot: {error}; {advice}"),
+    )
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ use datafusion_proto::{
 use prost::Message;
 
 use super::{
-    super::{runs::RunsExec, sized::Sized},
+    super::{around::Around, runs::RunsExec},
     leaf::{SentScan, scanned},
     wire::{self, Decoding, Encoding, ScanMessage},
 };
@@ -82,8 +82,8 @@ pub(super) fn stock(node: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     if let Some(runs) = node.downcast_ref::<RunsExec>() {
         return Arc::new(runs.partial().clone());
     }
-    match node.downcast_ref::<Sized>() {
-        Some(sized) => Arc::clone(sized.inner()),
+    match node.downcast_ref::<Around>() {
+        Some(around) => stock(around.inner()),
         None => Arc::clone(node),
     }
 }

@@ -27,7 +27,7 @@ use tokio::time::{Instant, timeout_at};
 use url::Url;
 
 use super::{
-    super::{account::Accounts, functions, runs::GroupRuns, session, sized, times::TimesCache},
+    super::{account::Accounts, deep, functions, runs::GroupRuns, session, sized, times::TimesCache},
     codec::ScanCodec,
 };
 
@@ -136,6 +136,7 @@ impl Sessions {
         let batch_rows = distributed.shuffle_batch_size;
         *config.options_mut() = self.base.config_options().as_ref().clone();
         config.set_distributed_option_extension(distributed);
+        config.options_mut().extensions.insert(account.over().clone());
         if batch_rows > 0 {
             config = config.with_batch_size(batch_rows);
         }
@@ -146,7 +147,7 @@ impl Sessions {
         let (limit_bytes, tasks) = (self.limit_bytes, Arc::clone(&self.tasks));
         config.set_distributed_worker_plan_rewrite_handler(move |event: WorkerPlanRewriteEvent<'_>| {
             let plan = GroupRuns.optimize(event.plan, event.session_config.options())?;
-            let plan = sized::wrap(plan, limit_bytes)?;
+            let plan = deep::wrap(sized::wrap(plan, limit_bytes)?)?;
             Ok(WorkerPlanRewriteEventResponse::new(Arc::new(TimeLimitExec {
                 input: plan,
                 deadline,

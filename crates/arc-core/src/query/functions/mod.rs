@@ -18,6 +18,7 @@ mod kept;
 mod moments;
 mod named;
 mod numbers_of_texts;
+mod patterns;
 mod same_float;
 mod shifted;
 mod sum;
@@ -42,6 +43,7 @@ pub(super) use self::{
     interval_span::{interval_span, is_backward},
     kept::kept,
     named::NAME as NAMED,
+    patterns::of_rows as patterns_of_rows,
     same_float::{has_floats, same_float, same_float_named},
     sum::{Summed, total_of_integers, total_of_unsigned},
     time_bucket::origin_ns as time_bucket_origin_ns,
@@ -63,7 +65,7 @@ pub(super) fn all(theirs: Vec<Arc<ScalarUDF>>, limit_bytes: usize) -> Vec<Arc<Sc
     functions.push(Arc::new(ScalarUDF::from(DateDiff::default())));
     functions.push(Arc::new(ScalarUDF::from(WidthBucket::default())));
     functions.push(Arc::new(ScalarUDF::from(Named::default())));
-    functions.extend(bounded(numbers_of_texts::plain(utc::without_zone(theirs)), limit_bytes));
+    functions.extend(patterns::in_pieces(bounded(numbers_of_texts::plain(utc::without_zone(theirs)), limit_bytes)));
     functions.retain(|function| function.name() != "date_bin");
     functions.push(Arc::new(ScalarUDF::from(TimeBucket::date_bin())));
     functions
@@ -79,7 +81,7 @@ pub(super) fn unnamed(limit_bytes: usize) -> Vec<Arc<ScalarUDF>> {
         interval_span::function(),
         kept::function(),
     ];
-    checked::functions().iter().chain(&operators).map(Arc::clone).collect()
+    checked::functions().iter().chain(&operators).map(Arc::clone).chain(patterns::operators()).collect()
 }
 
 /// Returns DataFusion's aggregate functions and ours; none makes one value of more than

@@ -15,7 +15,9 @@ mod integers;
 mod intervals;
 mod lists;
 mod nan_groups;
+mod needless_orders;
 mod null_subqueries;
+mod reused_names;
 mod set_keys;
 mod subqueries;
 mod zones;
@@ -31,11 +33,14 @@ use datafusion::{
     optimizer::{AnalyzerRule, ApplyOrder, OptimizerConfig, OptimizerRule},
 };
 
+use super::functions::patterns_of_rows;
+
 pub(super) use self::{
     aggregate_bounds::{AggregateBounds, UnfilteredStatistics},
     lists::ExactLists,
     nan_groups::NanGroups,
     null_subqueries::NullSubqueries,
+    reused_names::ReusedNames,
     set_keys::SetKeys,
     zones::TimesOfUtc,
 };
@@ -98,10 +103,15 @@ fn rewritten(plan: LogicalPlan, phase: Phase) -> Result<Transformed<LogicalPlan>
         let same = |expr: Expr| {
             expr.transform_up(|expr| {
                 distinct_texts::sorted_by_themselves(expr, &schema)?
+                    .transform_data(|expr| Ok(needless_orders::left_out(expr)))?
                     .transform_data(|expr| floats::with_equal_zeros(expr, &schema))?
                     .transform_data(|expr| Ok(intervals::by_their_length(expr, &schema)))?
                     .transform_data(|expr| Ok(casts::as_written(expr, &schema)))?
-                    .transform_data(|expr| guards::kept(expr, &schema))
+                    .transform_data(|expr| guards::kept(expr, &schema))?
+                    .transform_data(|expr| {
+                        // Before the other rules it would be none of the operators that they know.
+                        Ok(if phase == Phase::Last { patterns_of_rows(expr) } else { Transformed::no(expr) })
+                    })
             })
         };
         Ok(checked.transform_data(same)?.update_data(|expr| name.restore(expr)))

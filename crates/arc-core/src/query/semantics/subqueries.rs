@@ -65,7 +65,7 @@ fn is_about_nothing(condition: &Expr) -> bool {
 }
 
 /// Returns the subquery that an expression is about.
-fn subquery_of(expr: &Expr) -> Option<&Subquery> {
+pub(super) fn subquery_of(expr: &Expr) -> Option<&Subquery> {
     match expr {
         Expr::ScalarSubquery(subquery)
         | Expr::Exists(Exists { subquery, .. })
@@ -76,7 +76,7 @@ fn subquery_of(expr: &Expr) -> Option<&Subquery> {
 }
 
 /// Returns whether a subquery names columns outside of it.
-fn is_correlated(subquery: &Subquery) -> bool {
+pub(super) fn is_correlated(subquery: &Subquery) -> bool {
     !subquery.outer_ref_columns.is_empty()
 }
 

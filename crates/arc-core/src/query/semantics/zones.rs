@@ -67,7 +67,8 @@ fn mark(expr: Expr) -> Result<Transformed<Expr>> {
 }
 
 /// Refuses types whose values cannot all be shown: zones that nobody knows, and `Date64`, of which DataFusion cannot write
-/// each.
+/// each. Of unions, maps without keys and dictionaries without codes it
+/// makes none.
 fn check(data_type: &DataType) -> Result<()> {
     if fixed_bytes(data_type) > MAX_FIXED_BYTES {
         return plan_err!("a value of {data_type} would have more than {MAX_FIXED_BYTES} bytes, also where it is NULL");
@@ -77,6 +78,13 @@ fn check(data_type: &DataType) -> Result<()> {
             plan_err!("{zone:?} is no time zone: 'Europe/Berlin' and '+02:00' are some")
         }
         DataType::Date64 => plan_err!("Date64 is not known here: DATE and TIMESTAMP are"),
+        DataType::Union(..) => plan_err!("{data_type} is not known here: a value has one type"),
+        DataType::Map(entry, _) if !matches!(entry.data_type(), DataType::Struct(fields) if fields.len() == 2) => {
+            plan_err!("a map has entries of a key and a value, not of {}", entry.data_type())
+        }
+        DataType::Dictionary(key, _) if !key.is_dictionary_key_type() => {
+            plan_err!("the codes of a dictionary are integers, not {key}")
+        }
         DataType::Dictionary(_, value) => check(value),
         DataType::List(item)
         | DataType::LargeList(item)

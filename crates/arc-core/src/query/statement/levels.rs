@@ -25,19 +25,22 @@ pub(super) fn depth(tokens: &[TokenWithSpan]) -> usize {
     open.into_iter().map(|level| level.depth()).sum::<usize>() + level.depth()
 }
 
-/// Returns how many pairs of brackets follow each other at most, with a number or nothing in each, as behind a type.
+/// Returns how many pairs of brackets follow each other at most, as behind a type or a list.
 pub(super) fn subscripts(tokens: &[TokenWithSpan]) -> usize {
-    let (mut most, mut run, mut is_open) = (0, 0, false);
-    for token in tokens.iter().map(|token| &token.token) {
+    // Of each bracket that is open, which one of its row it is.
+    let mut open = Vec::new();
+    let (mut most, mut behind) = (0, 0_usize);
+    for token in tokens.iter().map(|token| &token.token).filter(|token| !matches!(token, Token::Whitespace(_))) {
         match token {
-            Token::Whitespace(_) => {}
-            Token::LBracket if !is_open => is_open = true,
-            Token::Number(..) if is_open => {}
-            Token::RBracket if is_open => {
-                (run, is_open) = (run + 1, false);
-                most = most.max(run);
+            Token::LBracket => {
+                open.push(behind + 1);
+                behind = 0;
             }
-            _ => (run, is_open) = (0, false),
+            Token::RBracket => {
+                behind = open.pop().unwrap_or(1);
+                most = most.max(behind);
+            }
+            _ => behind = 0,
         }
     }
     most

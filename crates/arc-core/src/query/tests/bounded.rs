@@ -170,6 +170,21 @@ async fn a_large_constant_is_not_made_for_every_row() {
 
 /// Whoever reads a type goes down it, and makes room for what it says: before it is read, it is bounded.
 #[tokio::test]
+async fn no_length_is_less_than_none() {
+    let store = store(4 << 20);
+    for function in ["lpad", "rpad"] {
+        for length in
+            ["-1", "-2147483649", "-9223372036854775807", "-x", "CASE WHEN x > 5 THEN -9223372036854775807 ELSE 0 END"]
+        {
+            for fill in ["", ", 'u'", ", text"] {
+                let sql = format!("SELECT count(*) FROM big WHERE {function}(host, {length}{fill}) = ''");
+                assert_eq!(store.rows(&sql).await, ["1000"], "{sql}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn types_and_sketches_are_bounded() {
     let store = store(4 << 20);
     let brackets = "[]".repeat(5_000);

@@ -213,7 +213,7 @@ async fn values_that_double_are_refused_before_they_are_made() {
         let error = ends(&store, &sql).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{tail}: {error}");
         let text = error.to_string();
-        let reasons = ["would make", "the limit is", "too much memory"];
+        let reasons = ["would make", "the limit is", "too much memory", "written out"];
         assert!(reasons.iter().any(|reason| text.contains(reason)), "{tail}: {text}");
     }
     let refused = [

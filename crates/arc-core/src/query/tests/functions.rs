@@ -1,6 +1,11 @@
 //! Functions of time that DataFusion lacks, and those of its own that clients rely on.
 
-use super::fake::Store;
+use super::fake::{
+    Cell::{Float, Integer, Tag},
+    Home::{Buffer, File},
+    Store, TableBuilder,
+};
+use crate::ErrorKind;
 
 #[tokio::test]
 async fn functions_of_time_answer_as_expected() {
@@ -38,6 +43,43 @@ async fn functions_of_time_answer_as_expected() {
         let rows = store.rows(&format!("SELECT {expression}")).await;
         let trimmed = rows[0].trim_end_matches('Z');
         assert_eq!(trimmed, expected, "{expression}");
+    }
+}
+
+/// Of one number or two, of all rows and by group, by one key and two, of which one is the number itself.
+#[tokio::test]
+async fn an_order_in_an_aggregate_makes_no_other_answer_or_a_clear_error() {
+    let store = Store::new();
+    let row = |i: i64| {
+        (i, vec![("host", Tag(if i % 2 == 0 { "a" } else { "b" })), ("x", Float(i as f64)), ("n", Integer(9 - i))])
+    };
+    store.put(
+        "db",
+        TableBuilder::new("m").part(File, (0..5).map(row).collect()).part(Buffer, (5..9).map(row).collect()),
+    );
+    let names = "SELECT DISTINCT routine_name FROM information_schema.routines WHERE function_type = 'AGGREGATE'";
+    let names = store.rows(names).await;
+    assert!(names.len() > 40, "{names:?}");
+    for name in names {
+        for arguments in ["x", "n", "x, n", "n, 0.5", "host", "host, ','", "n > 4"] {
+            for group in ["", "GROUP BY host ORDER BY host"] {
+                let sql = |order: &str| format!("SELECT {name}({arguments}{order}) AS answer FROM m {group}");
+                let plain = store.run(&sql("")).await;
+                for order in [" ORDER BY host DESC", " ORDER BY x", " ORDER BY n, host DESC"] {
+                    let (ordered, asked) = (store.run(&sql(order)).await, sql(order));
+                    if let Err(error) = ordered {
+                        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{asked}: {error}");
+                    } else {
+                        assert!(plain.is_ok(), "{asked}");
+                    }
+                    let is_exact = ["sum", "min", "max", "count", "median", "bit_and", "bool_or"].contains(&&*name);
+                    if is_exact && plain.is_ok() {
+                        let texts = (store.text(&sql("")).await, store.text(&asked).await);
+                        assert_eq!(texts.0, texts.1, "{asked}");
+                    }
+                }
+            }
+        }
     }
 }
 

@@ -53,6 +53,16 @@ fn a_statement_of_too_many_words_is_refused_before_it_is_parsed() {
     assert!(items(200_000).unwrap_err().to_string().contains("more than 262144 words"));
 }
 
+#[test]
+fn brackets_that_follow_each_other_are_counted_whatever_is_in_them() {
+    for pair in ["[1]", "[]", "[1:1]", " [x + [2][1]] ", "['a']"] {
+        assert!(Statement::parse(&format!("SELECT x{}", pair.repeat(32))).is_ok(), "{pair}");
+        let error = Statement::parse(&format!("SELECT x{}", pair.repeat(33))).unwrap_err().to_string();
+        assert!(error.contains("pairs of brackets follow each other"), "{error}");
+    }
+    assert!(Statement::parse(&format!("SELECT [{}[1]]", "[1], ".repeat(100))).is_ok());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn deep_statements_run_or_fail_and_never_overflow_the_stack() {
     let store = store();

@@ -11,12 +11,12 @@ mod sizes;
 use std::sync::Arc;
 
 use arrow::{
-    array::{Array, ArrayRef},
-    compute::concat,
-    datatypes::{DataType, FieldRef},
+    array::{Array, ArrayRef, AsArray},
+    compute::{cast, concat},
+    datatypes::{DataType, FieldRef, Int64Type},
 };
 use datafusion::{
-    common::{Result, exec_err, plan_err},
+    common::{Result, ScalarValue, exec_err, plan_err},
     logical_expr::{
         ColumnarValue, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
         Volatility,
@@ -76,7 +76,12 @@ struct Bounded {
 }
 
 impl Bounded {
-    fn invoke(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+    fn invoke(&self, mut arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        if self.growth == Growth::Pad
+            && let Some(length) = arguments.args.get_mut(1)
+        {
+            *length = not_negative(length)?;
+        }
         let bytes = self.growth.estimate(&arguments.args, arguments.number_rows)?;
         let is_comparing = self.growth == Growth::Compare;
         let allowed = if is_comparing { self.limit_bytes.saturating_mul(COMPARISONS) } else { self.limit_bytes };
@@ -181,6 +186,21 @@ impl ScalarUDFImpl for Bounded {
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
         self.invoke(arguments)
     }
+}
+
+/// Returns lengths of which none is negative: they are as good as none, and `rpad` would take some for huge ones.
+fn not_negative(lengths: &ColumnarValue) -> Result<ColumnarValue> {
+    Ok(match lengths {
+        ColumnarValue::Scalar(ScalarValue::Int64(Some(length))) => {
+            ColumnarValue::Scalar(ScalarValue::Int64(Some((*length).max(0))))
+        }
+        ColumnarValue::Scalar(_) => lengths.clone(),
+        ColumnarValue::Array(array) => {
+            let lengths = cast(array, &DataType::Int64)?;
+            let lengths = lengths.as_primitive::<Int64Type>().unary::<_, Int64Type>(|length| length.max(0));
+            ColumnarValue::Array(Arc::new(lengths))
+        }
+    })
 }
 
 /// Returns whether a type has no more than `left` parts, of which it takes its own.
