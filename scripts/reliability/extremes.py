@@ -71,6 +71,14 @@ TO_BE_MENDED: tuple[tuple[str, str], ...] = (
     (r"Decimal128\(38, -\d+\)", "types of a decimal with a negative scale overflow (500)"),
     (r"^function encode ", "texts that grow by encode have no limit, and no end in their time"),
     (r"TEXT\[65536\].*x_many", "rows that grow by a cast have no end in their time"),
+    (
+        (
+            r"\(pretty, \w+\) .*(repeat|generate_series|65536)|"
+            r"^body \w+: (fixed lists of 65536|a text for all rows), [13] "
+        ),
+        "a table of wide values is drawn for ever in the format pretty",
+    ),
+    (r"^body \w+: a zone that is none, ", "a zone that is not known is stored, and 500 if drawn"),
 )
 """Patterns of cases (name, a space, text) that are known to fail, each with what is wrong."""
 
