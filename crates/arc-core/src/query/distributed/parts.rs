@@ -32,7 +32,7 @@ use datafusion_distributed::{DistributedLeafExec, NetworkCoalesceExec};
 use url::Url;
 
 use super::{
-    super::{around::Around, times::TimeRange},
+    super::times::TimeRange,
     codec::{over, scan_survives, stock, survives},
     gather::GatherExec,
     leaf::scanned,
@@ -220,7 +220,8 @@ fn is_reduced(part: &Arc<dyn ExecutionPlan>) -> bool {
         let (times, _) = source.wanted();
         return config.limit.is_some() || source.conditions().is_some() || times != TimeRange::ALL;
     }
-    let is_plain = part.is::<ProjectionExec>() || is_round_robin(part) || part.is::<Around>();
+    let stock = stock(part);
+    let is_plain = stock.is::<ProjectionExec>() || is_round_robin(&stock);
     !is_plain || part.children().into_iter().all(is_reduced)
 }
 
