@@ -8,7 +8,7 @@ use crate::{
     catalog::comes_back,
     datafile::is_storable,
     ingest::{MAX_COLUMNS, check_column_name},
-    model::{ColumnKind, TableSchema, check_fixed_bytes, check_row_bytes, tag_type},
+    model::{ColumnKind, TableSchema, check_row_bytes, check_type, tag_type},
     registry::{Table, check_database_name, check_name, invalid_name},
 };
 
@@ -132,7 +132,7 @@ pub(super) fn check(schema: &TableSchema) -> Result<()> {
         if !comes_back(&column.data_type) {
             return invalid(format!("column {name:?} has a type that cannot be kept; it may be nested too deep"));
         }
-        check_fixed_bytes(name, &column.data_type).or_else(invalid)?;
+        check_type(name, &column.data_type).or_else(invalid)?;
     }
     check_row_bytes(table, columns.iter().map(|column| &column.data_type)).or_else(invalid)
 }

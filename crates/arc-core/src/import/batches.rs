@@ -23,7 +23,7 @@ use super::{
 use crate::{
     Precision, Result,
     ingest::ArrowReader,
-    model::{TIME_COLUMN, check_fixed_bytes, row_bytes},
+    model::{TIME_COLUMN, check_type, row_bytes},
 };
 
 /// Most rows of a piece.
@@ -41,7 +41,7 @@ pub(super) fn read_parquet(
     let builder = ParquetRecordBatchReaderBuilder::try_new(source.seekable()?).map_err(not_parquet)?;
     // A file says so in a few bytes, and readers make room for the rows of a batch.
     let fields = builder.schema().fields();
-    let wide = fields.iter().try_for_each(|field| check_fixed_bytes(field.name(), field.data_type()));
+    let wide = fields.iter().try_for_each(|field| check_type(field.name(), field.data_type()));
     wide.map_err(|reason| source.bad(reason))?;
     let file = builder.metadata();
     let bytes: i64 = file.row_groups().iter().map(parquet::file::metadata::RowGroupMetaData::total_byte_size).sum();

@@ -32,7 +32,7 @@ pub(crate) use cut::Cut;
 pub(crate) use data_file::EXACT_FLOATS;
 #[cfg(feature = "query")]
 pub(crate) use fixed_bytes::MAX_FIXED_BYTES;
-pub(crate) use fixed_bytes::{check_fixed_bytes, check_row_bytes, fixed_bytes, row_bytes, rows_within};
+pub(crate) use fixed_bytes::{check_row_bytes, check_type, fixed_bytes, row_bytes, rows_within};
 pub(crate) use layout::{
     BACKUP_MARKER, BRANCH_MARKER, DATA_DIR, INBOX_DIR, LOCK_FILE, LOST_DIR, MARKER, META_DIR, PACK_SUFFIX, PAST_DIR,
     TEMPORARY_SUFFIX, WAL_DIR, WRITER, is_own_file, is_pack, pack_path, packed, past_path, stored_path,

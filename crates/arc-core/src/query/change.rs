@@ -13,6 +13,7 @@ use super::{
     condition::condition,
     create,
     insert::{self, InsertRows},
+    session::CATALOG,
     snapshots::{self, RestorePoint},
     statement::{self, Statement, refuse},
 };
@@ -162,7 +163,8 @@ pub(super) fn named(name: &ObjectName) -> Result<(Option<String>, String)> {
     match parts.as_deref() {
         Some([table]) => Ok((None, table.clone())),
         Some([database, table]) => Ok((Some(database.clone()), table.clone())),
-        _ => refuse(format!("{name} is no table; expected table or database.table")),
+        Some([catalog, database, table]) if catalog == CATALOG => Ok((Some(database.clone()), table.clone())),
+        _ => refuse(format!("{name} is no table; expected table, database.table or {CATALOG}.database.table")),
     }
 }
 

@@ -99,17 +99,18 @@ impl Over {
         self.deadline
     }
 
-    fn is_set(&self) -> bool {
-        self.is_set.load(Ordering::Relaxed) || Instant::now() >= self.deadline
+    /// Returns an error once the query has ended.
+    pub(super) fn check(&self) -> Result<()> {
+        match self.is_set.load(Ordering::Relaxed) || Instant::now() >= self.deadline {
+            true => exec_err!("the query has ended"),
+            false => Ok(()),
+        }
     }
 }
 
 /// Returns an error once the query has ended that a function is called for.
 pub(super) fn check(options: &ConfigOptions) -> Result<()> {
-    match options.extensions.get::<Over>() {
-        Some(over) if over.is_set() => exec_err!("the query has ended"),
-        _ => Ok(()),
-    }
+    options.extensions.get::<Over>().map_or(Ok(()), Over::check)
 }
 
 impl ConfigExtension for Over {
@@ -176,10 +177,8 @@ impl PhysicalExpr for Checkpoint {
     }
 
     fn evaluate(&self, batch: &RecordBatch) -> Result<ColumnarValue> {
-        match self.over.is_set() {
-            true => exec_err!("the query has ended"),
-            false => self.condition.evaluate(batch),
-        }
+        self.over.check()?;
+        self.condition.evaluate(batch)
     }
 
     fn children(&self) -> Vec<&Arc<dyn PhysicalExpr>> {

@@ -17,14 +17,13 @@ use datafusion::sql::{
 
 use super::{
     compat::arguments,
+    error,
+    semantics::check_type,
     statement::{MAX_TYPE_LEVELS, refuse},
     unplanned::{called, ended},
     walk,
 };
-use crate::{
-    Error, Result,
-    model::{MAX_FIXED_BYTES, fixed_bytes},
-};
+use crate::{Error, Result, model::MAX_FIXED_BYTES};
 
 /// Copies that planning may make of the parts of a statement, together.
 const MAX_COPIES: u64 = 1 << 17;
@@ -157,7 +156,8 @@ fn types(expr: &Expr) -> Result<()> {
                     return refuse(format!("a type has more than {MAX_TYPE_LEVELS} levels"));
                 }
                 // What is no type is known better to the planner.
-                DataType::from_str(&text).map_or(Ok(()), |data_type| check_bytes(fixed_bytes(&data_type), &data_type))
+                DataType::from_str(&text)
+                    .map_or(Ok(()), |data_type| check_type(&data_type).map_err(error::from_datafusion))
             })
         }
         _ => Ok(()),

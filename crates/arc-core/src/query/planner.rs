@@ -29,7 +29,7 @@ use super::{
     scale, scoped, session, show, sized,
     statement::{self, ReadRequest, Statement, refuse},
     unplanned::{self, FunctionKind},
-    window_memory, windows, written_out,
+    wide_rows, window_memory, windows, written_out,
 };
 #[cfg(feature = "distributed")]
 use super::{account::Accounts, distributed};
@@ -457,8 +457,10 @@ impl StatementPlanning {
         guard::check_casts(&optimized)?;
         constants::check(&optimized, self.limit_bytes)?;
         let physical = self.state.query_planner().create_physical_plan(&optimized, &self.state).await;
-        let physical = physical.and_then(|plan| coop::wrap(plan, &self.over)).and_then(window_memory::wrap);
-        let physical = physical.and_then(|plan| sized::wrap(plan, self.limit_bytes)).and_then(deep::wrap);
+        let physical = physical.and_then(|plan| coop::wrap(plan, &self.over));
+        let physical = physical.and_then(|plan| window_memory::wrap(plan, &self.over));
+        let physical = physical.and_then(|plan| sized::wrap(plan, self.limit_bytes));
+        let physical = physical.and_then(|plan| wide_rows::wrap(plan, self.limit_bytes)).and_then(deep::wrap);
         physical.map_err(error::from_datafusion)
     }
 

@@ -1,41 +1,72 @@
-//! What projections make of rows, held to a size: a net below the limits of single functions.
+//! What operators make of rows, held to a size: a net below the limits of single functions.
 //!
-//! A value that doubles with each of some dozen projections would soon be larger than any memory,
-//! and none of it is in an account. Changes neither plans nor what is shown of them.
+//! Most of what expressions make is in no account. A value that doubles with each of some dozen
+//! projections would soon be larger than any memory, and so would 3,000 columns of long texts. So
+//! an operator has as many rows at once as its expressions may make long values of, and what its
+//! functions make of these is added up. Changes neither plans nor what is shown of them.
 
-use std::sync::Arc;
+use std::{
+    cell::Cell,
+    collections::{HashMap, VecDeque},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
 
-use arrow::{array::RecordBatch, datatypes::DataType};
+use arrow::{
+    array::RecordBatch,
+    datatypes::{DataType, Schema, SchemaRef},
+};
 use datafusion::{
     common::{
         DataFusionError, Result,
-        tree_node::{Transformed, TransformedResult, TreeNode},
+        tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion},
     },
-    execution::{SendableRecordBatchStream, TaskContext},
-    physical_expr::expressions::{Column, Literal},
-    physical_plan::{ExecutionPlan, projection::ProjectionExec, stream::RecordBatchStreamAdapter},
+    execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext},
+    logical_expr::ColumnarValue,
+    physical_expr::{
+        PhysicalExpr,
+        expressions::{Column, Literal},
+        scalar_subquery::ScalarSubqueryExpr,
+    },
+    physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions, projection::ProjectionExec},
 };
-use futures::StreamExt;
+use futures::{Stream, StreamExt};
 
 use super::{
     around::{Around, Effect},
     functions,
 };
-use crate::Error;
+use crate::{Error, model::fixed_bytes};
 
-/// How far a column of a batch may exceed what one function may make: many are read as they are.
-const SLACK: usize = 4;
+/// How far the columns of a batch may exceed what one function may make: many are read as they are.
+pub(super) const SLACK: usize = 4;
 
-/// Wraps each projection that makes values of any size.
+/// Rows that an operator has at once, each time that an expression makes long values of them: of
+/// more than so many such expressions, fewer rows.
+const MAX_VALUES: usize = 1 << 18;
+
+thread_local! {
+    /// Bytes that functions have made of the rows that the operator has which this thread works for.
+    static MADE_BYTES: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+/// Wraps each operator that makes values of any size.
 pub(super) fn wrap(plan: Arc<dyn ExecutionPlan>, limit_bytes: usize) -> Result<Arc<dyn ExecutionPlan>> {
-    let allowed_bytes = limit_bytes.saturating_mul(SLACK) as u64;
     let wrapped = plan.transform_up(|plan| {
-        let made = plan.downcast_ref::<ProjectionExec>().map(computed).unwrap_or_default();
-        Ok(if made.is_empty() {
-            Transformed::no(plan)
-        } else {
-            Transformed::yes(Around::plan(plan, Arc::new(Sizes { made: made.into(), allowed_bytes })))
-        })
+        let children = plan.children();
+        let [child] = children.as_slice() else { return Ok(Transformed::no(plan)) };
+        let made = LongValues::by(&plan, &child.schema())?;
+        if made.count == 0 {
+            return Ok(Transformed::no(plan));
+        }
+        let pieces = RowPieces { made, limit_bytes: limit_bytes as u64 };
+        let child = Around::plan(Arc::clone(child), Arc::new(pieces));
+        let columns = plan.downcast_ref::<ProjectionExec>().map(computed).unwrap_or_default();
+        let allowed_bytes = limit_bytes.saturating_mul(SLACK) as u64;
+        let keep = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
+        let plan = plan.replace_children(vec![child], keep)?;
+        Ok(Transformed::yes(Around::plan(plan, Arc::new(Sizes { columns: columns.into(), allowed_bytes }))))
     });
     wrapped.data()
 }
@@ -44,22 +75,201 @@ pub(super) fn wrap(plan: Arc<dyn ExecutionPlan>, limit_bytes: usize) -> Result<A
 fn computed(projection: &ProjectionExec) -> Vec<usize> {
     let schema = projection.schema();
     let columns = projection.expr().iter().zip(schema.fields()).enumerate();
-    let made = columns.filter(|(_, (expr, field))| {
-        let is_read = expr.expr.is::<Column>() || expr.expr.is::<Literal>();
-        !is_read && (field.data_type().is_nested() || has_any_size(field.data_type()))
-    });
+    let made = columns.filter(|(_, (expr, field))| !is_read(&expr.expr) && has_any_size(field.data_type()));
     made.map(|(index, _)| index).collect()
 }
 
-fn has_any_size(data_type: &DataType) -> bool {
-    use DataType::{Binary, BinaryView, LargeBinary, LargeUtf8, Utf8, Utf8View};
-    matches!(data_type, Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView)
+fn is_read(expr: &Arc<dyn PhysicalExpr>) -> bool {
+    expr.is::<Column>() || expr.is::<Literal>()
 }
 
-/// Looks at the size of columns.
+/// Returns whether one value of a type may be of any size.
+pub(super) fn has_any_size(data_type: &DataType) -> bool {
+    use DataType::{Binary, BinaryView, LargeBinary, LargeUtf8, Utf8, Utf8View};
+    data_type.is_nested() || matches!(data_type, Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView)
+}
+
+/// The long values that the expressions of an operator make.
+#[derive(Debug, Clone, Default)]
+struct LongValues {
+    count: usize,
+    /// The columns that they are made of, and of how many of them.
+    columns: HashMap<usize, u64>,
+    /// Bytes that each of their values has, also where it is NULL.
+    fixed_bytes: usize,
+    /// Values that come from elsewhere, for each row.
+    subqueries: Vec<Arc<dyn PhysicalExpr>>,
+}
+
+impl LongValues {
+    fn by(plan: &Arc<dyn ExecutionPlan>, schema: &Schema) -> Result<Self> {
+        let mut made = Self::default();
+        plan.apply_expressions(&mut |expr| {
+            made.add(expr, schema)?;
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        Ok(made)
+    }
+
+    fn add(&mut self, expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<()> {
+        expr.apply(|expr| {
+            let data_type = expr.data_type(schema).ok().filter(|data_type| !is_read(expr) && has_any_size(data_type));
+            let Some(data_type) = data_type else { return Ok(TreeNodeRecursion::Continue) };
+            self.count += 1;
+            self.fixed_bytes = self.fixed_bytes.saturating_add(fixed_bytes(&data_type));
+            if expr.is::<ScalarSubqueryExpr>() {
+                self.subqueries.push(Arc::clone(expr));
+            }
+            for child in expr.children() {
+                if let Some(column) = child.downcast_ref::<Column>() {
+                    *self.columns.entry(column.index()).or_default() += 1;
+                }
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })
+        .map(|_| ())
+    }
+
+    /// Returns about how many bytes are made of a batch.
+    fn bytes(&self, batch: &RecordBatch) -> Result<u64> {
+        let mut bytes = (self.fixed_bytes as u64).saturating_mul(batch.num_rows() as u64);
+        for (column, count) in &self.columns {
+            if let Some(column) = batch.columns().get(*column) {
+                bytes = bytes.saturating_add(functions::total_bytes(column)?.saturating_mul(*count));
+            }
+        }
+        for subquery in &self.subqueries {
+            if let ColumnarValue::Scalar(value) = subquery.evaluate(batch)? {
+                let one = functions::total_bytes(&value.to_array()?)?;
+                bytes = bytes.saturating_add(one.saturating_mul(batch.num_rows() as u64));
+            }
+        }
+        Ok(bytes)
+    }
+}
+
+/// Gives an operator its rows some at a time.
+#[derive(Debug)]
+struct RowPieces {
+    made: LongValues,
+    limit_bytes: u64,
+}
+
+impl RowPieces {
+    fn cut(&self, batch: RecordBatch, into: &mut VecDeque<RecordBatch>) -> Result<()> {
+        let rows = batch.num_rows();
+        let is_small =
+            rows.saturating_mul(self.made.count) <= MAX_VALUES && self.made.bytes(&batch)? <= self.limit_bytes;
+        if rows < 2 || is_small {
+            into.push_back(batch);
+            return Ok(());
+        }
+        self.cut(batch.slice(0, rows / 2), into)?;
+        self.cut(batch.slice(rows / 2, rows - rows / 2), into)
+    }
+}
+
+impl Effect for RowPieces {
+    fn execute(
+        &self,
+        inner: &dyn ExecutionPlan,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let pieces = Self { made: self.made.clone(), limit_bytes: self.limit_bytes };
+        Ok(in_pieces(inner.execute(partition, context)?, move |batch, into| pieces.cut(batch, into)))
+    }
+}
+
+/// Returns the rows of `input` in the pieces that `cut` makes of a batch.
+pub(super) fn in_pieces(
+    input: SendableRecordBatchStream,
+    cut: impl Fn(RecordBatch, &mut VecDeque<RecordBatch>) -> Result<()> + Send + Unpin + 'static,
+) -> SendableRecordBatchStream {
+    Box::pin(PieceStream { input, cut, waiting: VecDeque::new() })
+}
+
+struct PieceStream<F> {
+    input: SendableRecordBatchStream,
+    cut: F,
+    waiting: VecDeque<RecordBatch>,
+}
+
+impl<F> Stream for PieceStream<F>
+where
+    F: Fn(RecordBatch, &mut VecDeque<RecordBatch>) -> Result<()> + Unpin,
+{
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let Self { input, cut, waiting } = self.get_mut();
+        // What was made of the rows before does not count any more, and what is made below not here.
+        let counting = Counting::begin(None);
+        let next = loop {
+            if let Some(piece) = waiting.pop_front() {
+                break Poll::Ready(Some(Ok(piece)));
+            }
+            match input.poll_next_unpin(cx) {
+                Poll::Ready(Some(Ok(batch))) => {
+                    if let Err(error) = cut(batch, waiting) {
+                        break Poll::Ready(Some(Err(error)));
+                    }
+                }
+                other => break other,
+            }
+        };
+        counting.end(Some(0));
+        next
+    }
+}
+
+impl<F> RecordBatchStream for PieceStream<F>
+where
+    F: Fn(RecordBatch, &mut VecDeque<RecordBatch>) -> Result<()> + Unpin,
+{
+    fn schema(&self) -> SchemaRef {
+        self.input.schema()
+    }
+}
+
+/// While something else is counted by this thread, or nothing.
+struct Counting {
+    before: Option<u64>,
+}
+
+impl Counting {
+    fn begin(bytes: Option<u64>) -> Self {
+        Self { before: MADE_BYTES.replace(bytes) }
+    }
+
+    /// Goes on with `bytes`, if something was counted before.
+    fn end(mut self, bytes: Option<u64>) {
+        self.before = self.before.and(bytes);
+    }
+}
+
+impl Drop for Counting {
+    fn drop(&mut self) {
+        MADE_BYTES.set(self.before);
+    }
+}
+
+/// Counts what a function has made, where the operator that it was called for has some rows at a time.
+pub(super) fn count_made(bytes: u64, limit_bytes: u64) -> Result<()> {
+    let Some(made) = MADE_BYTES.get() else { return Ok(()) };
+    let made = made.saturating_add(bytes);
+    MADE_BYTES.set(Some(made));
+    let allowed = limit_bytes.saturating_mul(SLACK as u64);
+    if made <= allowed {
+        return Ok(());
+    }
+    refuse(format!("the functions of one step of the query would make {made} bytes at once; the limit is {allowed}"))
+}
+
+/// Looks at the size of columns, and has what functions make added up meanwhile.
 #[derive(Debug)]
 struct Sizes {
-    made: Arc<[usize]>,
+    columns: Arc<[usize]>,
     allowed_bytes: u64,
 }
 
@@ -71,27 +281,47 @@ impl Effect for Sizes {
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
         let rows = inner.execute(partition, context)?;
-        let (made, allowed_bytes) = (Arc::clone(&self.made), self.allowed_bytes);
-        let schema = rows.schema();
-        let checked = rows.map(move |batch| {
-            let batch = batch?;
-            check(&batch, &made, allowed_bytes)?;
-            Ok(batch)
-        });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, checked)))
+        Ok(Box::pin(SizedStream { rows, columns: Arc::clone(&self.columns), allowed_bytes: self.allowed_bytes }))
     }
 }
 
-fn check(batch: &RecordBatch, made: &[usize], allowed_bytes: u64) -> Result<()> {
-    for column in made.iter().filter_map(|column| batch.columns().get(*column)) {
-        let bytes = functions::total_bytes(column)?;
-        if bytes > allowed_bytes {
-            let rows = batch.num_rows();
-            let reason = format!(
-                "a column of the query takes {bytes} bytes for {rows} rows at once; the limit is {allowed_bytes}"
-            );
-            return Err(DataFusionError::External(Box::new(Error::Sql { reason })));
-        }
+struct SizedStream {
+    rows: SendableRecordBatchStream,
+    columns: Arc<[usize]>,
+    allowed_bytes: u64,
+}
+
+impl Stream for SizedStream {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let Self { rows, columns, allowed_bytes } = self.get_mut();
+        let _counting = Counting::begin(Some(0));
+        rows.poll_next_unpin(cx).map(|batch| {
+            let checked = batch?.and_then(|batch| check(&batch, columns, *allowed_bytes).map(|()| batch));
+            Some(checked)
+        })
     }
-    Ok(())
+}
+
+impl RecordBatchStream for SizedStream {
+    fn schema(&self) -> SchemaRef {
+        self.rows.schema()
+    }
+}
+
+fn check(batch: &RecordBatch, columns: &[usize], allowed_bytes: u64) -> Result<()> {
+    let mut bytes: u64 = 0;
+    for column in columns.iter().filter_map(|column| batch.columns().get(*column)) {
+        bytes = bytes.saturating_add(functions::total_bytes(column)?);
+    }
+    if bytes <= allowed_bytes {
+        return Ok(());
+    }
+    let rows = batch.num_rows();
+    refuse(format!("the columns of the query take {bytes} bytes for {rows} rows at once; the limit is {allowed_bytes}"))
+}
+
+fn refuse(reason: String) -> Result<()> {
+    Err(DataFusionError::External(Box::new(Error::Sql { reason })))
 }

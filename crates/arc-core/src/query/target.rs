@@ -59,6 +59,8 @@ mod tests {
             ("CREATE DATABASE x", "x", None),
             ("CREATE TABLE a (time TIMESTAMP, v DOUBLE)", "d", Some("a")),
             ("INSERT INTO x.a (v) VALUES (1)", "x", Some("a")),
+            ("INSERT INTO arc.x.a (v) VALUES (1)", "x", Some("a")),
+            ("DELETE FROM arc.x.a", "x", Some("a")),
             ("INSERT INTO a (v) SELECT v FROM y.b", "d", Some("a")),
         ] {
             let target = Statement::parse(sql).unwrap().change_target("d").unwrap();

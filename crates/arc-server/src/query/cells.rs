@@ -138,7 +138,12 @@ where
 }
 
 fn decimal<T: DecimalType>(array: &PrimitiveArray<T>) -> Cell<'_> {
-    Box::new(|row, out| out.extend_from_slice(array.value_as_string(row).as_bytes()))
+    Box::new(|row, out| {
+        let digits = array.value_as_string(row);
+        // Arrow shows zero with as many digits as a negative scale leaves out, and JSON has no such number.
+        let is_zero = digits.bytes().all(|digit| digit == b'0');
+        out.extend_from_slice(if is_zero { b"0" } else { digits.as_bytes() });
+    })
 }
 
 fn moment<T: ArrowPrimitiveType<Native = i64>>(

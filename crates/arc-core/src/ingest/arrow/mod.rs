@@ -33,7 +33,7 @@ use crate::{
     buffer::{encoded, owned},
     catalog::comes_back,
     datafile::is_storable,
-    model::{ColumnKind, TIME_COLUMN, check_fixed_bytes, check_row_bytes, tag_type},
+    model::{ColumnKind, TIME_COLUMN, check_row_bytes, check_type, tag_type},
     registry::{check_name, invalid_name},
 };
 
@@ -361,7 +361,7 @@ fn fitting(
                 )));
             }
             if context.is_checked() {
-                check_fixed_bytes(name, array.data_type()).map_err(invalid)?;
+                check_type(name, array.data_type()).map_err(invalid)?;
             }
             table.add(name, ColumnKind::Field, table.rules(context).arrow_type_of_new(array.data_type()))
         }

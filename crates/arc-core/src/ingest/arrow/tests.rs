@@ -81,13 +81,14 @@ fn decoded(body: &Bytes, tags: &[&str]) -> Result<String, String> {
 }
 
 #[test]
-fn types_that_cost_each_row_much_are_refused_and_read_back_from_a_log() {
+fn types_that_a_table_cannot_have_are_refused_and_read_back_from_a_log() {
     let wide = |bytes: usize| column(FixedSizeBinaryArray::try_from_iter(std::iter::once(vec![0; bytes])).unwrap());
     let item = Arc::new(Field::new_list_field(DataType::Boolean, true));
     let flags = |size: usize| {
         let values = Arc::new(arrow::array::BooleanArray::from(vec![false; size]));
         column(FixedSizeListArray::new(Arc::clone(&item), i32::try_from(size).unwrap(), values, None))
     };
+    let zoned = |zone: &str| column(TimestampSecondArray::from(vec![1]).with_timezone(zone));
     let many: Vec<(String, ArrayRef)> = (0..17).map(|n| (format!("w{n}"), wide(1 << 16))).collect();
     let many = many.iter().map(|(name, array)| (name.as_str(), Arc::clone(array)));
     let inner =
@@ -100,6 +101,8 @@ fn types_that_cost_each_row_much_are_refused_and_read_back_from_a_log() {
         ),
         (vec![("y", flags(1_000_000))], Some("column \"y\" has 1000000 bytes a value")),
         (vec![("z", column(inner))], Some("column \"z\" has 70000 bytes a value")),
+        (vec![("u", zoned("Europe/Berlin"))], None),
+        (vec![("u", zoned("Nowhere"))], Some("column \"u\" has times of \"Nowhere\", which is no time zone")),
         (many.collect(), Some("table \"t\" would have 1114112 bytes a row, also where all is NULL; at most 1048576")),
     ] {
         let body = stream(&[batch(std::iter::once(("time", times(&[1]))).chain(columns))]);

@@ -16,10 +16,16 @@ use datafusion::{
 };
 use futures::StreamExt;
 
-use super::exec::Join;
+use super::{
+    super::wide_rows::{bytes_of_row, wide_columns},
+    exec::Join,
+};
 
 /// Batches of the right side with matched rows that are held before rows are put out.
 const MOST_HELD: usize = 16;
+
+/// Bytes of long values of matches: one may be that of every row.
+const MOST_BYTES: u64 = 64 << 20;
 
 /// Two streams on their way to one.
 pub(super) struct Merging {
@@ -29,6 +35,8 @@ pub(super) struct Merging {
     /// What has to be equal, and the time: rows that compare as bytes.
     keys: RowConverter,
     times: RowConverter,
+    /// The columns of the right side that may have long values.
+    wide: Arc<[usize]>,
     /// The next row of the right side, if there is one.
     ahead: Option<NearestRow>,
     /// The last row of the right side that is not after the current one of the left side.
@@ -66,6 +74,8 @@ struct Matched {
     left: Vec<u64>,
     right: Vec<(usize, usize)>,
     held: Vec<Arc<SortedBatch>>,
+    /// Bytes of their long values.
+    bytes: u64,
 }
 
 impl Merging {
@@ -81,7 +91,8 @@ impl Merging {
         let mut fields = fields.collect::<Result<Vec<_>>>()?;
         let time = fields.split_off(fields.len().saturating_sub(1));
         let (keys, times) = (RowConverter::new(fields)?, RowConverter::new(time)?);
-        Ok(Self { join, left, right, keys, times, ahead: None, nearest: None, at: None, metrics })
+        let wide = wide_columns(&right.schema());
+        Ok(Self { join, left, right, keys, times, wide, ahead: None, nearest: None, at: None, metrics })
     }
 
     /// Returns the next rows, `None` after the last.
@@ -90,9 +101,13 @@ impl Merging {
             let Some((left, from)) = self.next_left().await? else { return Ok(None) };
             let mut matched = Matched::default();
             let mut row = from;
-            while row < left.batch.num_rows() && matched.held.len() < MOST_HELD {
+            while row < left.batch.num_rows() && matched.held.len() < MOST_HELD && matched.bytes < MOST_BYTES {
                 self.go_to(&left, row).await?;
-                matched.add(row, self.match_of(&left, row), self.join.outer);
+                let candidate = self.match_of(&left, row);
+                if let Some(candidate) = candidate {
+                    matched.bytes += bytes_of_row(&candidate.of.batch, candidate.row, &self.wide)?;
+                }
+                matched.add(row, candidate, self.join.outer);
                 row += 1;
             }
             let out = self.put_out(&left, &matched)?;

@@ -71,14 +71,15 @@ impl Cutting<'_> {
     }
 
     fn find(&mut self, plan: &Arc<dyn ExecutionPlan>) -> Result<PlanPart> {
-        if scanned(plan).is_some() {
-            return Ok(match self.is_worth_it(plan)? {
-                true => PlanPart::Part(Arc::clone(plan)),
+        let stock = stock(plan);
+        if scanned(&stock).is_some() {
+            return Ok(match self.is_worth_it(&stock)? {
+                true => PlanPart::Part(stock),
                 false => PlanPart::Here(Arc::clone(plan)),
             });
         }
         let children = plan.children();
-        if plan.is::<UnionExec>() {
+        if stock.is::<UnionExec>() {
             let found = children.into_iter().map(|child| self.find(child)).collect::<Result<Vec<_>>>()?;
             return match found.iter().all(|found| matches!(found, PlanPart::Here(_))) {
                 true => self.rebuilt(plan, found).map(PlanPart::Here),
@@ -208,7 +209,7 @@ fn have_one_schema(node: &Arc<dyn ExecutionPlan>, inputs: &[PlanPart]) -> bool {
 
 /// Returns whether an operator only spreads rows over partitions.
 fn is_round_robin(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    plan.downcast_ref::<RepartitionExec>().is_some_and(|repartition| {
+    stock(plan).downcast_ref::<RepartitionExec>().is_some_and(|repartition| {
         matches!(repartition.partitioning(), Partitioning::RoundRobinBatch(_)) && !repartition.preserve_order()
     })
 }
@@ -220,8 +221,7 @@ fn is_reduced(part: &Arc<dyn ExecutionPlan>) -> bool {
         let (times, _) = source.wanted();
         return config.limit.is_some() || source.conditions().is_some() || times != TimeRange::ALL;
     }
-    let stock = stock(part);
-    let is_plain = stock.is::<ProjectionExec>() || is_round_robin(&stock);
+    let is_plain = stock(part).is::<ProjectionExec>() || is_round_robin(part);
     !is_plain || part.children().into_iter().all(is_reduced)
 }
 

@@ -27,7 +27,10 @@ use tokio::time::{Instant, timeout_at};
 use url::Url;
 
 use super::{
-    super::{account::Accounts, deep, functions, runs::GroupRuns, session, sized, times::TimesCache},
+    super::{
+        account::Accounts, coop, deep, functions, runs::GroupRuns, session, sized, times::TimesCache, wide_rows,
+        window_memory,
+    },
     codec::ScanCodec,
 };
 
@@ -144,10 +147,11 @@ impl Sessions {
             config.set_extension(times);
         }
         config.set_distributed_user_codec(ScanCodec);
-        let (limit_bytes, tasks) = (self.limit_bytes, Arc::clone(&self.tasks));
+        let (limit_bytes, tasks, over) = (self.limit_bytes, Arc::clone(&self.tasks), account.over().clone());
         config.set_distributed_worker_plan_rewrite_handler(move |event: WorkerPlanRewriteEvent<'_>| {
             let plan = GroupRuns.optimize(event.plan, event.session_config.options())?;
-            let plan = deep::wrap(sized::wrap(plan, limit_bytes)?)?;
+            let plan = window_memory::wrap(coop::wrap(plan, &over)?, &over)?;
+            let plan = deep::wrap(wide_rows::wrap(sized::wrap(plan, limit_bytes)?, limit_bytes)?)?;
             Ok(WorkerPlanRewriteEventResponse::new(Arc::new(TimeLimitExec {
                 input: plan,
                 deadline,

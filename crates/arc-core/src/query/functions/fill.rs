@@ -16,9 +16,14 @@ use arrow::{
 use datafusion::{
     common::{Result, exec_err, plan_err},
     logical_expr::{
-        PartitionEvaluator, Signature, Volatility, WindowUDF, WindowUDFImpl,
+        ColumnarValue, PartitionEvaluator, Signature, Volatility, WindowUDF, WindowUDFImpl,
         function::{PartitionEvaluatorArgs, WindowUDFFieldArgs},
     },
+};
+
+use super::{
+    super::{sized::has_any_size, window_memory},
+    bounded::bytes_by_row,
 };
 
 /// Returns both functions.
@@ -101,7 +106,14 @@ fn carried(values: &ArrayRef) -> Result<ArrayRef> {
         }
         last
     });
-    Ok(take(values, &rows.collect::<UInt64Array>(), None)?)
+    let rows = rows.collect::<UInt64Array>();
+    if has_any_size(values.data_type()) {
+        // One long text may be carried to any number of rows.
+        let bytes = bytes_by_row(&ColumnarValue::Array(Arc::clone(values)))?;
+        let total = rows.iter().flatten().filter_map(|row| usize::try_from(row).ok()).map(|row| bytes.count(row));
+        window_memory::make(usize::try_from(total.fold(0, u64::saturating_add)).unwrap_or(usize::MAX))?;
+    }
+    Ok(take(values, &rows, None)?)
 }
 
 fn interpolated(values: &ArrayRef, times: &ArrayRef) -> Result<ArrayRef> {

@@ -24,7 +24,7 @@ use datafusion::{
     },
 };
 
-use super::{super::coop, theirs::named_as_theirs};
+use super::{check_ended, lists::slice, theirs::named_as_theirs};
 
 /// Functions whose second argument is a pattern.
 const FUNCTIONS: [&str; 5] = ["regexp_count", "regexp_instr", "regexp_like", "regexp_match", "regexp_replace"];
@@ -49,9 +49,14 @@ const MAX_LARGE: usize = 8;
 /// Bytes of different patterns of these.
 const MAX_BYTES: usize = 8 << 10;
 
+/// Returns whether a function is one of patterns.
+pub(super) fn is_of_patterns(function: &str) -> bool {
+    FUNCTIONS.contains(&function)
+}
+
 /// Returns `functions`, of which those of patterns take those of rows a few at a time.
 pub(super) fn in_pieces(functions: Vec<Arc<ScalarUDF>>) -> Vec<Arc<ScalarUDF>> {
-    let wrap = |inner: Arc<ScalarUDF>| match FUNCTIONS.contains(&inner.name()) {
+    let wrap = |inner: Arc<ScalarUDF>| match is_of_patterns(inner.name()) {
         true => Arc::new(ScalarUDF::from(PatternFunction { inner })),
         false => inner,
     };
@@ -109,14 +114,8 @@ fn for_each_piece(
     let pieces = pieces(patterns)?;
     let mut made = Vec::with_capacity(pieces.len());
     for piece in pieces {
-        coop::check(&arguments.config_options)?;
-        let mut part = arguments.clone();
-        part.number_rows = piece.len();
-        for argument in &mut part.args {
-            if let ColumnarValue::Array(array) = argument {
-                *array = array.slice(piece.start, piece.len());
-            }
-        }
+        check_ended(&arguments)?;
+        let part = slice(&arguments, &piece);
         made.push(work(part)?.into_array(piece.len())?);
     }
     match made.as_slice() {

@@ -77,6 +77,9 @@ pub(super) fn check(expr: &Expr) -> Result<()> {
                 if is_negative(distance)? {
                     return plan_err!("the frame of {} has a negative bound", function.fun.name());
                 }
+                if matches!(distance, ScalarValue::UInt64(Some(rows)) if *rows > i64::MAX as u64) {
+                    return plan_err!("a bound of the frame of {} is above {}", function.fun.name(), i64::MAX);
+                }
             }
             check_centroids(function.fun.name(), &function.params.args)
         }

@@ -33,7 +33,7 @@ use datafusion::{
     optimizer::{AnalyzerRule, ApplyOrder, OptimizerConfig, OptimizerRule},
 };
 
-use super::functions::patterns_of_rows;
+use super::{functions::patterns_of_rows, window_memory};
 
 pub(super) use self::{
     aggregate_bounds::{AggregateBounds, UnfilteredStatistics},
@@ -42,7 +42,7 @@ pub(super) use self::{
     null_subqueries::NullSubqueries,
     reused_names::ReusedNames,
     set_keys::SetKeys,
-    zones::TimesOfUtc,
+    zones::{TimesOfUtc, check_type},
 };
 
 /// See the module.
@@ -110,7 +110,10 @@ fn rewritten(plan: LogicalPlan, phase: Phase) -> Result<Transformed<LogicalPlan>
                     .transform_data(|expr| guards::kept(expr, &schema))?
                     .transform_data(|expr| {
                         // Before the other rules it would be none of the operators that they know.
-                        Ok(if phase == Phase::Last { patterns_of_rows(expr) } else { Transformed::no(expr) })
+                        if phase == Phase::First {
+                            return Ok(Transformed::no(expr));
+                        }
+                        patterns_of_rows(expr).transform_data(|expr| window_memory::counted(expr, &schema))
                     })
             })
         };

@@ -8,7 +8,10 @@ use std::{str::FromStr, sync::Arc};
 
 use arrow::{
     array::timezone::Tz,
-    datatypes::{DataType, Field},
+    datatypes::{
+        DECIMAL32_MAX_PRECISION, DECIMAL64_MAX_PRECISION, DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType,
+        Field,
+    },
 };
 use datafusion::{
     common::{
@@ -47,12 +50,12 @@ impl AnalyzerRule for TimesOfUtc {
 
 fn mark(expr: Expr) -> Result<Transformed<Expr>> {
     match &expr {
-        Expr::Cast(Cast { field, .. }) | Expr::TryCast(TryCast { field, .. }) => check(field.data_type())?,
+        Expr::Cast(Cast { field, .. }) | Expr::TryCast(TryCast { field, .. }) => check_type(field.data_type())?,
         Expr::ScalarFunction(function) if matches!(function.name(), "arrow_cast" | "arrow_try_cast") => {
             if let [_, Expr::Literal(name, _)] = &*function.args
                 && let Some(Ok(data_type)) = name.try_as_str().flatten().map(DataType::from_str)
             {
-                check(&data_type)?;
+                check_type(&data_type)?;
             }
         }
         _ => {}
@@ -67,9 +70,9 @@ fn mark(expr: Expr) -> Result<Transformed<Expr>> {
 }
 
 /// Refuses types whose values cannot all be shown: zones that nobody knows, and `Date64`, of which DataFusion cannot write
-/// each. Of unions, maps without keys and dictionaries without codes it
-/// makes none.
-fn check(data_type: &DataType) -> Result<()> {
+/// each. Of unions, maps without keys, dictionaries without codes, runs without ends and lists of no items it makes none, and
+/// of decimals with more zeros than digits it makes what overflows.
+pub(in super::super) fn check_type(data_type: &DataType) -> Result<()> {
     if fixed_bytes(data_type) > MAX_FIXED_BYTES {
         return plan_err!("a value of {data_type} would have more than {MAX_FIXED_BYTES} bytes, also where it is NULL");
     }
@@ -85,15 +88,31 @@ fn check(data_type: &DataType) -> Result<()> {
         DataType::Dictionary(key, _) if !key.is_dictionary_key_type() => {
             plan_err!("the codes of a dictionary are integers, not {key}")
         }
-        DataType::Dictionary(_, value) => check(value),
+        DataType::Dictionary(_, value) => check_type(value),
+        DataType::RunEndEncoded(ends, _) if !ends.data_type().is_run_ends_type() => {
+            plan_err!("runs end at integers of 16, 32 or 64 bits, not at {}", ends.data_type())
+        }
+        DataType::FixedSizeList(_, ..=0) => plan_err!("a list of a fixed size has one item or more"),
+        DataType::Decimal32(_, scale) => check_scale(*scale, DECIMAL32_MAX_PRECISION),
+        DataType::Decimal64(_, scale) => check_scale(*scale, DECIMAL64_MAX_PRECISION),
+        DataType::Decimal128(_, scale) => check_scale(*scale, DECIMAL128_MAX_PRECISION),
+        DataType::Decimal256(_, scale) => check_scale(*scale, DECIMAL256_MAX_PRECISION),
         DataType::List(item)
         | DataType::LargeList(item)
         | DataType::FixedSizeList(item, _)
         | DataType::ListView(item)
         | DataType::LargeListView(item)
-        | DataType::Map(item, _) => check(item.data_type()),
-        DataType::Struct(fields) => fields.iter().try_for_each(|field| check(field.data_type())),
+        | DataType::Map(item, _)
+        | DataType::RunEndEncoded(_, item) => check_type(item.data_type()),
+        DataType::Struct(fields) => fields.iter().try_for_each(|field| check_type(field.data_type())),
         _ => Ok(()),
+    }
+}
+
+fn check_scale(scale: i8, most: u8) -> Result<()> {
+    match scale < 0 && scale.unsigned_abs() > most {
+        true => plan_err!("a decimal has a scale of -{most} or more, not of {scale}"),
+        false => Ok(()),
     }
 }
 

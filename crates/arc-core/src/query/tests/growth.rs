@@ -1,11 +1,13 @@
 //! What planning makes of what is nested: as much as it says, or an error.
 
+use std::time::Duration;
+
 use super::fake::{
     Cell::{Integer, Tag, Text},
     Home::Buffer,
     Store, TableBuilder,
 };
-use crate::{ErrorKind, vfs::stride};
+use crate::{ErrorKind, Options, vfs::stride};
 
 /// Levels of a nested statement: what doubles at each would be larger than [`MOST`].
 const LEVELS: usize = 14;
@@ -121,6 +123,10 @@ async fn types_of_which_no_value_is_small_are_refused_wherever_they_are_said() {
         ("map(['a'], [1])", "Map(\"entries\": Struct(\"key\": non-null Utf8), sorted)"),
         ("host", "FixedSizeList(1, Dictionary(Float64, Date32))"),
         ("NULL", "Union(Sparse)"),
+        ("NULL", "RunEndEncoded(\"run_ends\": Utf8, \"values\": Int8)"),
+        ("[]", "FixedSizeList(0, Int64)"),
+        ("1", "Decimal128(38, -39)"),
+        ("1", "List(Decimal256(76, -100))"),
         ("x", "List(Union(Dense))"),
     ] {
         for function in ["arrow_cast", "arrow_try_cast"] {
@@ -128,6 +134,10 @@ async fn types_of_which_no_value_is_small_are_refused_wherever_they_are_said() {
             assert_eq!(error.kind(), ErrorKind::InvalidInput, "{data_type}: {error}");
         }
     }
+    // Types are looked at before the planner computes with them.
+    let error =
+        store.error("SELECT arrow_cast(x, 'RunEndEncoded(\"run_ends\": Utf8, \"values\": Int8)') % 1 FROM m").await;
+    assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
     let sql = "SELECT arrow_cast([1.5], 'FixedSizeList(1 x Float32)'), arrow_cast('a', 'Dictionary(Int32, Utf8)')";
     assert_eq!(store.rows(sql).await, ["[1.5]|a"]);
 }
@@ -263,4 +273,17 @@ async fn nothing_that_is_nested_grows_by_more_than_it_says() {
         let Some(answer) = planned(&store, &nested(&pattern, LEVELS)).await else { continue };
         assert!(answer.len() <= MOST, "{pattern}: {} bytes, {}", answer.len(), answer.get(..500).unwrap_or_default());
     }
+}
+
+#[tokio::test]
+async fn constants_that_are_computed_end_with_their_statement() {
+    let store = Store::with_options(&Options { query_timeout: Duration::from_millis(300), ..Options::default() });
+    let sql = format!("SELECT {}'a'{}", "replace(".repeat(100), ", 'a', 'aa')".repeat(100));
+    assert_eq!(store.error(&sql).await.kind(), ErrorKind::Timeout);
+    let none_planned = async {
+        while store.engine.planning() != (0, 0) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), none_planned).await.unwrap();
 }

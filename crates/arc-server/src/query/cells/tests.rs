@@ -85,6 +85,8 @@ fn decimals_keep_all_their_digits() {
     assert_eq!(text_of(&array, 1), "-0.05");
     let array = Decimal128Array::from(vec![42]).with_precision_and_scale(38, 0).unwrap();
     assert_eq!(text_of(&array, 0), "42");
+    let array = Decimal128Array::from(vec![0, 42]).with_precision_and_scale(38, -3).unwrap();
+    assert_eq!(written(&array), json!([0, 42_000]));
 }
 
 #[test]

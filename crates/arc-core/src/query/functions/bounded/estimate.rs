@@ -35,6 +35,8 @@ pub(super) enum Growth {
     Resize,
     /// A list of numbers or times, from one to another.
     Series,
+    /// A text, with two characters for each byte.
+    Encode,
     /// All texts in a row.
     Concat,
     /// All texts in a row, with the first between each two.
@@ -69,6 +71,7 @@ impl Growth {
             "concat" | ConcatOperator::NAME | "overlay" => Self::Concat,
             "array_append" | "array_prepend" | "array_concat" | "array_union" | "make_array" | "arrays_zip"
             | "flatten" | "map" => Self::Concat,
+            "encode" => Self::Encode,
             "concat_ws" => Self::ConcatWith,
             "replace" | "regexp_replace" => Self::Replace,
             "array_replace" | "array_replace_n" | "array_replace_all" => Self::ReplaceElements,
@@ -117,6 +120,7 @@ impl Growth {
                 Ok(products(rows, &bytes(element)?, ELEMENT_BYTES, &integers(count)?))
             }
             (Self::Series, arguments) => series(arguments, rows),
+            (Self::Encode, [text, ..]) => Ok(total_of(text, rows)?.saturating_mul(2)),
             (Self::Concat, arguments) => totals(arguments, rows),
             (Self::ConcatWith, [separator, parts @ ..]) => {
                 let separators = iter::repeat_n(separator, parts.len());

@@ -23,8 +23,10 @@ use datafusion::{
     },
 };
 
-pub(in super::super) use self::sizes::total_bytes;
+pub(super) use self::sizes::bytes as bytes_by_row;
+pub(in super::super) use self::sizes::{elements as elements_by_row, total_bytes};
 use self::{concat::ConcatOperator, estimate::Growth};
+use super::{super::sized, check_ended, lists::slice};
 
 /// Most bytes that one call of a function may make, however much memory there is.
 const MAX_BYTES: usize = 64 << 20;
@@ -34,6 +36,9 @@ const SHARE: usize = 4;
 
 /// How many comparisons a call may make for each byte that it might.
 const COMPARISONS: u64 = 16;
+
+/// Bytes below which an estimate is as good as what was made.
+const SURELY_SMALL: u64 = 64 << 10;
 
 /// Parts that a type may have which a function makes: structures of structures double with a few
 /// words each.
@@ -47,6 +52,11 @@ pub(in super::super) fn limit(memory_bytes: usize) -> usize {
 /// Returns `functions`, with a limit on those that need one.
 pub(in super::super) fn bounded(functions: Vec<Arc<ScalarUDF>>, limit_bytes: usize) -> Vec<Arc<ScalarUDF>> {
     functions.into_iter().map(|function| bound(function, limit_bytes as u64)).collect()
+}
+
+/// Returns whether a function has a limit.
+pub(super) fn has_limit(function: &str) -> bool {
+    Growth::of(function).is_some()
 }
 
 /// Returns the operator `||` of texts, with a limit.
@@ -77,6 +87,7 @@ struct Bounded {
 
 impl Bounded {
     fn invoke(&self, mut arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        check_ended(&arguments)?;
         if self.growth == Growth::Pad
             && let Some(length) = arguments.args.get_mut(1)
         {
@@ -86,7 +97,14 @@ impl Bounded {
         let is_comparing = self.growth == Growth::Compare;
         let allowed = if is_comparing { self.limit_bytes.saturating_mul(COMPARISONS) } else { self.limit_bytes };
         if bytes <= allowed {
-            return self.inner.invoke_with_args(arguments);
+            let made = self.inner.invoke_with_args(arguments)?;
+            if let ColumnarValue::Array(array) = &made
+                && !is_comparing
+            {
+                let made_bytes = if bytes < SURELY_SMALL { bytes } else { total_bytes(array)?.min(bytes) };
+                sized::count_made(made_bytes, self.limit_bytes)?;
+            }
+            return Ok(made);
         }
         let is_array = |argument: &ColumnarValue| matches!(argument, ColumnarValue::Array(_));
         if self.growth.is_loose() && arguments.number_rows > 1 && arguments.args.iter().any(is_array) {
@@ -111,13 +129,7 @@ impl Bounded {
         if bytes > self.limit_bytes && rows > 1 {
             let half = rows / 2;
             for (start, length) in [(0, half), (half, rows - half)] {
-                let mut piece = arguments.clone();
-                piece.number_rows = length;
-                for argument in &mut piece.args {
-                    if let ColumnarValue::Array(array) = argument {
-                        *array = array.slice(start, length);
-                    }
-                }
+                let piece = slice(arguments, &(start..start + length));
                 self.invoke_in_pieces(&piece, left_bytes, made)?;
             }
             return Ok(());
@@ -127,6 +139,7 @@ impl Bounded {
         }
         let array = self.inner.invoke_with_args(arguments.clone())?.into_array(rows)?;
         let bytes = total_bytes(&array)?;
+        sized::count_made(bytes, self.limit_bytes)?;
         match left_bytes.checked_sub(bytes) {
             Some(left) => *left_bytes = left,
             None => return self.refuse(self.limit_bytes.saturating_add(bytes), rows, self.limit_bytes),
@@ -188,8 +201,8 @@ impl ScalarUDFImpl for Bounded {
     }
 }
 
-/// Returns lengths of which none is negative: they are as good as none, and `rpad` would take some for huge ones.
-fn not_negative(lengths: &ColumnarValue) -> Result<ColumnarValue> {
+/// Returns lengths or positions of which none is negative: these are as good as none, and DataFusion takes some for huge ones.
+pub(super) fn not_negative(lengths: &ColumnarValue) -> Result<ColumnarValue> {
     Ok(match lengths {
         ColumnarValue::Scalar(ScalarValue::Int64(Some(length))) => {
             ColumnarValue::Scalar(ScalarValue::Int64(Some((*length).max(0))))

@@ -23,7 +23,7 @@ const DAY_NS: i128 = 86_400_000_000_000;
 const MONTH_DAYS: i128 = 28;
 
 /// Numbers by row. A constant has the same one for every row, and null counts as zero.
-pub(super) struct PerRow {
+pub(in crate::query) struct PerRow {
     values: Int64Array,
     is_constant: bool,
 }
@@ -36,7 +36,7 @@ impl PerRow {
     }
 
     /// Returns the number of one row, or zero if it is negative.
-    pub(super) fn count(&self, row: usize) -> u64 {
+    pub(in crate::query) fn count(&self, row: usize) -> u64 {
         u64::try_from(self.at(row)).unwrap_or(0)
     }
 
@@ -78,16 +78,20 @@ fn shortest_ns(interval: IntervalMonthDayNano) -> i64 {
     i64::try_from(total_ns.abs()).unwrap_or(i64::MAX)
 }
 
-/// Returns how many elements lists have.
-pub(super) fn elements(argument: &ColumnarValue) -> Result<PerRow> {
+/// Returns how many elements lists have; what is no list has none.
+pub(in crate::query) fn elements(argument: &ColumnarValue) -> Result<PerRow> {
     PerRow::of(argument, |array| match array.data_type() {
-        DataType::Null => Ok(same(0, array.len())),
-        _ => Ok(length(array)?),
+        DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => Ok(length(array)?),
+        DataType::Map(..) => {
+            let lengths = array.as_map().offsets().lengths();
+            Ok(Arc::new(Int64Array::from_iter_values(lengths.map(|length| i64::try_from(length).unwrap_or(i64::MAX)))))
+        }
+        _ => Ok(same(0, array.len())),
     })
 }
 
 /// Returns how many bytes values have.
-pub(super) fn bytes(argument: &ColumnarValue) -> Result<PerRow> {
+pub(in super::super) fn bytes(argument: &ColumnarValue) -> Result<PerRow> {
     PerRow::of(argument, bytes_of)
 }
 
@@ -122,7 +126,7 @@ pub(super) fn total_of(argument: &ColumnarValue, rows: usize) -> Result<u64> {
 }
 
 /// Returns the bytes of all values of an array, whatever it is a part of.
-pub(in super::super::super) fn total_bytes(array: &ArrayRef) -> Result<u64> {
+pub(in crate::query) fn total_bytes(array: &ArrayRef) -> Result<u64> {
     let slots = (array.len() as u64).saturating_mul(size_of::<i64>() as u64);
     let inner =
         match array.data_type() {

@@ -2,7 +2,11 @@
 //!
 //! DataFusion's operators for windows take in the rows of a whole partition, or of a frame, and
 //! count none of it. One node below such an operator counts the rows that go in, one above it those
-//! that came out. Never changes a row.
+//! that came out; functions count the values that they make for them. Never changes a row.
+
+mod account;
+mod held;
+mod held_rows;
 
 use std::{
     collections::HashMap,
@@ -12,19 +16,14 @@ use std::{
     task::{Context, Poll},
 };
 
-use arrow::{
-    array::{Array, RecordBatch},
-    datatypes::SchemaRef,
-};
+use arrow::{array::RecordBatch, datatypes::SchemaRef};
 use datafusion::{
     common::{
-        Result, internal_err,
+        DFSchema, Result, ScalarValue, internal_err,
         tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion},
     },
-    execution::{
-        RecordBatchStream, SendableRecordBatchStream, TaskContext,
-        memory_pool::{MemoryConsumer, MemoryReservation},
-    },
+    execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext, memory_pool::MemoryConsumer},
+    logical_expr::{Expr, ExprSchemable, WindowFunctionDefinition, WindowUDF, expr::WindowFunction},
     physical_expr::PhysicalExpr,
     physical_plan::{
         ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions,
@@ -33,22 +32,49 @@ use datafusion::{
 use futures::{Stream, StreamExt};
 use parking_lot::Mutex;
 
+pub(super) use self::account::make;
+use self::{account::WindowAccount, held_rows::HeldWindow};
+use super::{coop::Over, functions::total_bytes, sized::has_any_size};
+
 /// The operators, and how often one has a row in memory at its end.
 const OPERATORS: [(&str, usize); 2] = [("WindowAggExec", 3), ("BoundedWindowAggExec", 1)];
 
 /// Counts what such operators of the plan hold.
-pub(super) fn wrap(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+pub(super) fn wrap(plan: Arc<dyn ExecutionPlan>, over: &Over) -> Result<Arc<dyn ExecutionPlan>> {
     let counting = |plan: Arc<dyn ExecutionPlan>| match OPERATORS.into_iter().find(|(name, _)| *name == plan.name()) {
-        Some((_, copies)) => counted(plan, copies).map(Transformed::yes),
+        Some((_, copies)) => around(plan, copies, over).map(Transformed::yes),
         None => Ok(Transformed::no(plan)),
     };
     plan.transform_up(counting).data()
 }
 
-fn counted(plan: Arc<dyn ExecutionPlan>, copies: usize) -> Result<Arc<dyn ExecutionPlan>> {
+/// Has a function over a window count what it makes, if that can be much.
+pub(super) fn counted(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let Expr::WindowFunction(window) = &expr else { return Ok(Transformed::no(expr)) };
+    let WindowFunction { fun, params } = &**window;
+    let has_any_size = has_any_size(&expr.get_type(schema)?);
+    let held = match fun {
+        WindowFunctionDefinition::AggregateUDF(inner) => {
+            held::counted(inner, params, has_any_size).map(WindowFunctionDefinition::from)
+        }
+        WindowFunctionDefinition::WindowUDF(inner) if has_any_size && !inner.inner().is::<HeldWindow>() => {
+            Some(Arc::new(WindowUDF::from(HeldWindow(Arc::clone(inner)))).into())
+        }
+        WindowFunctionDefinition::WindowUDF(_) => None,
+    };
+    Ok(match held {
+        Some(fun) => {
+            let params = params.clone();
+            Transformed::yes(Expr::WindowFunction(Box::new(WindowFunction { fun, params })))
+        }
+        None => Transformed::no(expr),
+    })
+}
+
+fn around(plan: Arc<dyn ExecutionPlan>, copies: usize, over: &Over) -> Result<Arc<dyn ExecutionPlan>> {
     let children = plan.children();
     let [input] = children.as_slice() else { return internal_err!("a window has one input") };
-    let held = Arc::new(Partitions { copies, held: Mutex::default() });
+    let held = Arc::new(Partitions { copies, over: over.clone(), accounts: Mutex::default() });
     let properties = Arc::clone(input.properties());
     let entry = Node { input: Arc::clone(input), side: Side::Below, held: Arc::clone(&held), properties };
     let recompute = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
@@ -61,43 +87,8 @@ fn counted(plan: Arc<dyn ExecutionPlan>, copies: usize) -> Result<Arc<dyn Execut
 #[derive(Debug)]
 struct Partitions {
     copies: usize,
-    held: Mutex<HashMap<usize, Arc<Mutex<HeldMemory>>>>,
-}
-
-#[derive(Debug)]
-struct HeldMemory {
-    /// Rows that went in and did not come out, and their bytes.
-    rows: usize,
-    bytes: usize,
-    reservation: MemoryReservation,
-}
-
-impl HeldMemory {
-    fn take_in(&mut self, batch: &RecordBatch, copies: usize) -> Result<()> {
-        let bytes = bytes_of(batch).saturating_mul(copies);
-        self.reservation.try_grow(bytes)?;
-        self.rows += batch.num_rows();
-        self.bytes += bytes;
-        Ok(())
-    }
-
-    fn put_out(&mut self, rows: usize) {
-        let rows = rows.min(self.rows);
-        let share = self.bytes as u128 * rows as u128 / self.rows.max(1) as u128;
-        let bytes = usize::try_from(share).unwrap_or(self.bytes).min(self.bytes);
-        self.rows -= rows;
-        self.bytes -= bytes;
-        self.reservation.shrink(bytes);
-    }
-}
-
-/// Returns the bytes of the rows of a batch, not of all that its columns are slices of.
-fn bytes_of(batch: &RecordBatch) -> usize {
-    let bytes = |column: &Arc<dyn Array>| {
-        let data = column.to_data();
-        data.get_slice_memory_size().unwrap_or_else(|_| column.get_array_memory_size())
-    };
-    batch.columns().iter().map(bytes).sum()
+    over: Over,
+    accounts: Mutex<HashMap<usize, Arc<WindowAccount>>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,22 +151,21 @@ impl ExecutionPlan for Node {
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let held = match self.side {
+        let account = match self.side {
             Side::Above => {
                 let consumer = MemoryConsumer::new(format!("WindowMemoryExec[{partition}]"));
-                let reservation = consumer.register(context.memory_pool());
-                let held = Arc::new(Mutex::new(HeldMemory { rows: 0, bytes: 0, reservation }));
-                self.held.held.lock().insert(partition, Arc::clone(&held));
-                held
+                let account = WindowAccount::new(self.held.over.clone(), consumer.register(context.memory_pool()));
+                self.held.accounts.lock().insert(partition, Arc::clone(&account));
+                account
             }
             // The node above was asked first.
-            Side::Below => match self.held.held.lock().remove(&partition) {
-                Some(held) => held,
+            Side::Below => match self.held.accounts.lock().remove(&partition) {
+                Some(account) => account,
                 None => return internal_err!("a window without its account"),
             },
         };
         let input = self.input.execute(partition, context)?;
-        Ok(Box::pin(CountingStream { input, side: self.side, copies: self.held.copies, held }))
+        Ok(Box::pin(CountingStream { input, side: self.side, copies: self.held.copies, account }))
     }
 }
 
@@ -184,24 +174,31 @@ struct CountingStream {
     input: SendableRecordBatchStream,
     side: Side,
     copies: usize,
-    held: Arc<Mutex<HeldMemory>>,
+    account: Arc<WindowAccount>,
 }
 
 impl Stream for CountingStream {
     type Item = Result<RecordBatch>;
 
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let next = self.input.poll_next_unpin(cx);
-        let Poll::Ready(Some(Ok(batch))) = &next else { return next };
-        match self.side {
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let Self { input, side, copies, account } = self.get_mut();
+        match side {
             Side::Below => {
-                if let Err(error) = self.held.lock().take_in(batch, self.copies) {
-                    return Poll::Ready(Some(Err(error)));
+                let next = input.poll_next_unpin(cx);
+                let Poll::Ready(Some(Ok(batch))) = &next else { return next };
+                match account.take_in(batch, *copies) {
+                    Ok(()) => next,
+                    Err(error) => Poll::Ready(Some(Err(error))),
                 }
             }
-            Side::Above => self.held.lock().put_out(batch.num_rows()),
+            Side::Above => {
+                let next = account.during(|| input.poll_next_unpin(cx));
+                if let Poll::Ready(Some(Ok(batch))) = &next {
+                    account.put_out(batch.num_rows());
+                }
+                next
+            }
         }
-        next
     }
 }
 
@@ -209,4 +206,13 @@ impl RecordBatchStream for CountingStream {
     fn schema(&self) -> SchemaRef {
         self.input.schema()
     }
+}
+
+/// Returns the bytes of a value, not of all that it is a slice of.
+fn bytes_of(value: &ScalarValue) -> Result<usize> {
+    let inside = match value.data_type().is_nested() {
+        true => usize::try_from(total_bytes(&value.to_array()?)?).unwrap_or(usize::MAX),
+        false => value.size(),
+    };
+    Ok(inside.saturating_add(size_of::<ScalarValue>()))
 }
