@@ -28,8 +28,12 @@ use url::Url;
 
 use super::{
     super::{
-        account::Accounts, coop, deep, functions, runs::GroupRuns, session, sized, times::TimesCache, wide_rows,
-        window_memory,
+        account::{Account, Accounts},
+        coop, deep, functions,
+        runs::GroupRuns,
+        session, sized,
+        times::TimesCache,
+        wide_rows, window_memory,
     },
     codec::ScanCodec,
 };
@@ -147,20 +151,22 @@ impl Sessions {
             config.set_extension(times);
         }
         config.set_distributed_user_codec(ScanCodec);
-        let (limit_bytes, tasks, over) = (self.limit_bytes, Arc::clone(&self.tasks), account.over().clone());
+        let runtime = session::runtime_of(&self.base, &account);
+        let (limit_bytes, tasks, account) = (self.limit_bytes, Arc::clone(&self.tasks), Arc::new(account));
         config.set_distributed_worker_plan_rewrite_handler(move |event: WorkerPlanRewriteEvent<'_>| {
             let plan = GroupRuns.optimize(event.plan, event.session_config.options())?;
-            let plan = window_memory::wrap(coop::wrap(plan, &over)?, &over)?;
+            let over = account.over();
+            let plan = window_memory::wrap(coop::wrap(plan, over)?, over)?;
             let plan = deep::wrap(wide_rows::wrap(sized::wrap(plan, limit_bytes)?, limit_bytes)?)?;
             Ok(WorkerPlanRewriteEventResponse::new(Arc::new(TimeLimitExec {
                 input: plan,
-                deadline,
+                account: Arc::clone(&account),
                 tasks: Arc::clone(&tasks),
             })))
         });
         let state = builder
             .with_config(config)
-            .with_runtime_env(session::runtime_of(&self.base, &account))
+            .with_runtime_env(runtime)
             .with_scalar_functions(scalar_functions(&self.base, self.limit_bytes))
             .with_aggregate_functions(self.base.aggregate_functions().values().map(Arc::clone).collect())
             .with_window_functions(self.base.window_functions().values().map(Arc::clone).collect());
@@ -184,7 +190,8 @@ fn number(headers: &HeaderMap, name: &str) -> Result<Option<u64>> {
 #[derive(Debug)]
 struct TimeLimitExec {
     input: Arc<dyn ExecutionPlan>,
-    deadline: Instant,
+    /// Without it the query would have ended, for those that ask.
+    account: Arc<Account>,
     /// Counts the streams of rows that are read from it.
     tasks: Arc<AtomicUsize>,
 }
@@ -215,7 +222,7 @@ impl ExecutionPlan for TimeLimitExec {
     fn with_new_children(self: Arc<Self>, mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
         match (children.pop(), children.is_empty()) {
             (Some(input), true) => {
-                Ok(Arc::new(Self { input, deadline: self.deadline, tasks: Arc::clone(&self.tasks) }))
+                Ok(Arc::new(Self { input, account: Arc::clone(&self.account), tasks: Arc::clone(&self.tasks) }))
             }
             _ => internal_err!("TimeLimitExec has one input"),
         }
@@ -229,10 +236,11 @@ impl ExecutionPlan for TimeLimitExec {
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let (rows, deadline) = (self.input.execute(partition, context)?, self.deadline);
-        let rows = stream::try_unfold((rows, Task::begin(&self.tasks)), move |(mut rows, task)| async move {
-            match timeout_at(deadline, rows.next()).await {
-                Ok(batch) => Ok(batch.transpose()?.map(|batch| (batch, (rows, task)))),
+        let (rows, account) = (self.input.execute(partition, context)?, Arc::clone(&self.account));
+        let begun = (rows, Task::begin(&self.tasks), account);
+        let rows = stream::try_unfold(begun, move |(mut rows, task, account)| async move {
+            match timeout_at(account.deadline(), rows.next()).await {
+                Ok(batch) => Ok(batch.transpose()?.map(|batch| (batch, (rows, task, account)))),
                 Err(_) => exec_err!("the time of the query is over"),
             }
         });

@@ -338,6 +338,15 @@ async fn what_is_small_is_read_here() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn functions_that_ask_whether_the_query_has_ended_are_called_by_workers() {
+    let pair = Pair::new(2, [t()]);
+    for condition in ["concat(host, text) <> 'x'", "[x] <> [0.5]", "text ~ host", "array_has([host, text], 'a')"] {
+        pair.same(&format!("SELECT host, count(*) FROM t WHERE {condition} GROUP BY host ORDER BY host")).await;
+    }
+    assert!(pair.stats().divided > 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_error_of_a_worker_is_that_of_one_node() {
     let pair = Pair::new(2, [t()]);
     for sql in ["SELECT sum(n / (n - n)) FROM t", "SELECT host, sum(CAST(text AS BIGINT)) FROM t GROUP BY host"] {
