@@ -196,8 +196,8 @@ fn warn(config: &Config) {
 
 fn exit_code(error: &quickstart::Error) -> u8 {
     match error {
-        // An option that the engine refuses is as wrong as one that does not parse.
-        quickstart::Error::Serve(ServeError::Option(_)) => USAGE_ERROR,
+        // An option that the engine refuses, or files that cannot be used, are as wrong as one that does not parse.
+        quickstart::Error::Serve(ServeError::Option(_) | ServeError::Tls(_)) => USAGE_ERROR,
         _ => 1,
     }
 }

@@ -6,7 +6,7 @@ use arrow::error::ArrowError;
 use datafusion::common::DataFusionError;
 use parquet::errors::ParquetError;
 
-use super::account::OVER_ITS_LIMIT;
+use super::account::{ENDED, OVER_ITS_LIMIT};
 use crate::{
     Error,
     store::{EXPIRED, UNANSWERED},
@@ -146,6 +146,7 @@ fn from_leaf(error: &DataFusionError) -> Error {
         DataFusionError::ResourcesExhausted(reason) if reason.contains(OVER_ITS_LIMIT) => {
             Error::Sql { reason: OVER_ITS_LIMIT.to_owned() }
         }
+        DataFusionError::ResourcesExhausted(reason) if reason.contains(ENDED) => busy(ENDED),
         DataFusionError::ResourcesExhausted(reason) => {
             tracing::warn!(reason, "a query ran out of memory");
             busy("a query ran out of memory")
