@@ -232,7 +232,7 @@ async fn an_engine_that_is_closed_to_writes_is_not_ready_before_anybody_writes()
 #[tokio::test]
 async fn a_server_that_has_hardly_any_memory_left_says_so() {
     // One byte is less than any process holds.
-    let server = Server::with(|config| config.max_resident = Some(1));
+    let server = Server::with(|config| config.engine.max_resident_bytes = 1);
     server.ask("SELECT 1").await.is(503, "memory");
     let reply = server.get("/ready").await;
     assert_eq!((reply.status.as_u16(), &reply.json()["status"]), (503, &json!("not_ready")));
