@@ -31,14 +31,14 @@ pub(super) const OVER_ITS_LIMIT: &str = "the query needs more memory than its ow
 #[derive(Debug)]
 pub(super) struct Accounts {
     budget: Arc<MemoryBudget>,
-    running: Mutex<Vec<Weak<Held>>>,
+    running: Mutex<Vec<Weak<QueryBytes>>>,
     /// How many had to end for the others.
     ended: AtomicU64,
 }
 
 /// What one query holds, for all that work for it.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct QueryBytes {
     all: Arc<Accounts>,
     bytes: AtomicUsize,
 }
@@ -46,7 +46,7 @@ pub(super) struct Held {
 /// One running query, until dropped.
 #[derive(Debug)]
 pub(super) struct Account {
-    held: Arc<Held>,
+    held: Arc<QueryBytes>,
     /// Most bytes that it may hold.
     most: usize,
     over: Over,
@@ -75,7 +75,7 @@ impl Accounts {
 
     /// Begins a query that has until `deadline`, and may hold `most` bytes.
     pub(super) fn open(self: &Arc<Self>, deadline: Instant, most: usize) -> Account {
-        let held = Arc::new(Held { all: Arc::clone(self), bytes: AtomicUsize::new(0) });
+        let held = Arc::new(QueryBytes { all: Arc::clone(self), bytes: AtomicUsize::new(0) });
         let mut running = self.running.lock();
         running.retain(|other| other.strong_count() > 0);
         running.push(Arc::downgrade(&held));
@@ -84,7 +84,7 @@ impl Accounts {
     }
 }
 
-impl Held {
+impl QueryBytes {
     /// Returns whether this query has to end: the process is near its limit, and no other one holds
     /// more.
     pub(super) fn must_end(&self) -> bool {
@@ -131,7 +131,7 @@ impl Account {
 #[derive(Debug)]
 struct CountingPool {
     pool: Arc<dyn MemoryPool>,
-    held: Arc<Held>,
+    held: Arc<QueryBytes>,
     most: usize,
 }
 

@@ -36,7 +36,7 @@ use datafusion::{
 };
 use tokio::time::Instant;
 
-use super::account::{ENDED, Held};
+use super::account::{ENDED, QueryBytes};
 
 const MAKE_MANY: [&str; 6] = [
     "CrossJoinExec",
@@ -85,11 +85,11 @@ pub(super) struct Over {
     is_set: Arc<AtomicBool>,
     /// Then it has, too: there may be no thread left to set it.
     deadline: Instant,
-    held: Arc<Held>,
+    held: Arc<QueryBytes>,
 }
 
 impl Over {
-    pub(super) fn new(deadline: Instant, held: Arc<Held>) -> Self {
+    pub(super) fn new(deadline: Instant, held: Arc<QueryBytes>) -> Self {
         Self { is_set: Arc::default(), deadline, held }
     }
 
