@@ -20,6 +20,7 @@ mod moments;
 mod named;
 mod numbers_of_texts;
 mod patterns;
+mod pieces;
 mod same_float;
 mod shifted;
 mod sum;
