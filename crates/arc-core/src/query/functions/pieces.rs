@@ -49,7 +49,7 @@ pub(super) fn call(
 }
 
 /// Returns the arguments of some rows.
-fn slice(arguments: &ScalarFunctionArgs, rows: &Range<usize>) -> ScalarFunctionArgs {
+pub(super) fn slice(arguments: &ScalarFunctionArgs, rows: &Range<usize>) -> ScalarFunctionArgs {
     let mut part = arguments.clone();
     part.number_rows = rows.len();
     for argument in &mut part.args {
