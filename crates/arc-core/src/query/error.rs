@@ -59,6 +59,11 @@ pub(super) fn external(error: Error) -> DataFusionError {
     DataFusionError::External(Box::new(error))
 }
 
+/// Refuses a statement while it is planned or runs, below DataFusion.
+pub(super) fn refuse<T>(reason: impl Into<String>) -> datafusion::common::Result<T> {
+    Err(external(Error::Sql { reason: reason.into() }))
+}
+
 /// An error that passed through DataFusion in a box: ours, one of its own, or one of a library such
 /// as that of regular expressions, which a statement's values cause.
 fn from_external(error: Box<dyn std::error::Error + Send + Sync>) -> Error {
