@@ -9,7 +9,7 @@ use datafusion::{
 
 use super::{
     bounded::{elements_by_row, not_negative},
-    pieces::{Cut, wrapped},
+    pieces::{CutRows, wrapped},
 };
 
 /// Functions that look at each element once.
@@ -72,7 +72,7 @@ impl ElementWork {
     }
 }
 
-impl Cut for ElementWork {
+impl CutRows for ElementWork {
     /// Fails if a row has too many elements.
     fn pieces(&self, function: &str, arguments: &mut ScalarFunctionArgs) -> Result<Vec<Range<usize>>> {
         if function == "array_position"

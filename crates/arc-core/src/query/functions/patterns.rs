@@ -23,7 +23,7 @@ use datafusion::{
     },
 };
 
-use super::pieces::{Cut, call, wrapped};
+use super::pieces::{CutRows, call, wrapped};
 
 /// Functions whose second argument is a pattern.
 const FUNCTIONS: [&str; 5] = ["regexp_count", "regexp_instr", "regexp_like", "regexp_match", "regexp_replace"];
@@ -108,7 +108,7 @@ fn function(operator: Operator) -> Option<Arc<ScalarUDF>> {
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct OfPatterns;
 
-impl Cut for OfPatterns {
+impl CutRows for OfPatterns {
     fn pieces(&self, _function: &str, arguments: &mut ScalarFunctionArgs) -> Result<Vec<Range<usize>>> {
         match arguments.args.get(1) {
             Some(ColumnarValue::Array(patterns)) => pieces(patterns),

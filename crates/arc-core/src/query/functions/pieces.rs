@@ -19,13 +19,13 @@ use datafusion::{
 use super::{check_ended, theirs::named_as_theirs};
 
 /// Which rows a function takes at a time.
-pub(super) trait Cut: Debug + Eq + Hash + Send + Sync + 'static {
+pub(super) trait CutRows: Debug + Eq + Hash + Send + Sync + 'static {
     /// Returns these rows, in order; all of them where it makes no difference. May change the arguments.
     fn pieces(&self, function: &str, arguments: &mut ScalarFunctionArgs) -> Result<Vec<Range<usize>>>;
 }
 
 /// Returns a function that takes rows as `cut` says, and is `inner` otherwise.
-pub(super) fn wrapped(inner: Arc<ScalarUDF>, cut: impl Cut) -> Arc<ScalarUDF> {
+pub(super) fn wrapped(inner: Arc<ScalarUDF>, cut: impl CutRows) -> Arc<ScalarUDF> {
     Arc::new(ScalarUDF::from(InPieces { inner, cut }))
 }
 
@@ -66,7 +66,7 @@ struct InPieces<C> {
     cut: C,
 }
 
-impl<C: Cut> ScalarUDFImpl for InPieces<C> {
+impl<C: CutRows> ScalarUDFImpl for InPieces<C> {
     named_as_theirs!();
 
     fn schema_name(&self, arguments: &[Expr]) -> Result<String> {
