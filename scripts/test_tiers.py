@@ -73,6 +73,18 @@ def test_a_section_that_hangs_is_ended_and_has_failed(
     assert outcome.failed == 1 and outcome.reason == "no time"
 
 
+def test_a_report_ends_with_what_failed_sections_printed_last(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outcome = run(monkeypatch, tmp_path, "seq 1000 1999; echo 'FAILED test_a'; exit 1", 60)
+    good = runner.Outcome(Section("good", 1), passed=1)
+    capsys.readouterr()
+    assert runner.report([outcome, good]) == 1
+    printed = capsys.readouterr().out
+    assert "how trial ended" in printed and "1999\nFAILED test_a\n" in printed
+    assert "1000" not in printed and "how good" not in printed
+
+
 def test_the_second_lane_begins_after_the_build_and_prints_whole_sections(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,6 +9,7 @@ Needs Linux and root, for a small tmpfs.
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import subprocess
@@ -28,6 +29,8 @@ SETTINGS = {"flush_bytes": "256KiB", "wal_segment_bytes": "1MiB", "max_buffer_by
 # Requests on the full disk, so that it is not by luck that they are refused.
 REFUSALS = 20
 PATIENCE_S = 60
+# What makes the server write files beside those of the engine, and what it answers once they are there.
+OTHER_FILES = {"/api/v1/auth/tokens": 201, "/api/v1/console/documents": 201}
 
 
 class Round:
@@ -67,7 +70,7 @@ class Round:
         self.oracle.check(oracle.ask_server(server), what)
 
     def run(self) -> None:
-        server = Server(self.data_dir, **SETTINGS)
+        server = Server(self.data_dir, has_tokens=True, **SETTINGS)
         server.wait_until_ready()
         for _ in range(20):
             if self.write(server) != 204:
@@ -90,11 +93,28 @@ class Round:
         if refused < REFUSALS or self.statuses[507] == 0 or set(self.statuses) - {204, 503, 507}:
             self.problems.append(f"{what}: statuses {self.statuses}")
         print(f"{what}: {dict(self.statuses)}")
+        for path, status in OTHER_FILES.items():
+            self.refuse_other(server, path, status)
+
+    def refuse_other(self, server: Server, path: str, stored: int) -> None:
+        """Has the server write a file of its own until the disk has no room for it, and once more when it has."""
+        statuses: Counter[int] = Counter()
+        while statuses[507] == 0 and statuses.total() < REFUSALS:
+            self.fill()
+            statuses[self.store(server, path)] += 1
+        if statuses[507] == 0 or set(statuses) - {stored, 507}:
+            self.problems.append(f"{path} on a full disk: statuses {statuses}")
+
+    def store(self, server: Server, path: str) -> int:
+        self.number += 1
+        document = {"kind": "query", "name": f"n{self.number}", "body": {"sql": "x" * 5_000}}
+        asked = document if "documents" in path else {"name": document["name"]}
+        return server.request("POST", path, json.dumps(asked).encode())[0]
 
     def restart_full(self) -> Server:
         """Opens the directory on the full disk; if that takes room, it says so and loses nothing."""
         self.fill()
-        server = Server(self.data_dir, **SETTINGS)
+        server = Server(self.data_dir, has_tokens=True, **SETTINGS)
         try:
             server.wait_until_ready()
             print("a restart on the full disk serves")
@@ -105,7 +125,7 @@ class Round:
             if "No space left" not in str(error) and "full" not in str(error):
                 self.problems.append(f"a restart on the full disk: {error}")
             self.filler.unlink()
-            server = Server(self.data_dir, **SETTINGS)
+            server = Server(self.data_dir, has_tokens=True, **SETTINGS)
             server.wait_until_ready()
         return server
 
@@ -118,6 +138,9 @@ class Round:
             if time.monotonic() - began > PATIENCE_S:
                 self.problems.append(f"no write was taken for {PATIENCE_S} s after there was room: {self.statuses}")
                 return
+        for path, stored in OTHER_FILES.items():
+            if (status := self.store(server, path)) != stored:
+                self.problems.append(f"{path} with room again: {status}")
         print(f"resumed {time.monotonic() - began:.2f} s after there was room")
         for _ in range(20):
             self.write(server, 100)

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -30,6 +31,8 @@ CARGO = re.compile(r"^test result: \w+\. (?P<passed>\d+) passed; (?P<failed>\d+)
 NEXTEST = re.compile(r"^ *Summary \[.*\] .*tests? run: (?P<passed>\d+) passed")
 NEXTEST_FAILED = re.compile(r"(\d+) (?:failed|timed out|exec failed)")
 PYTEST = re.compile(r"^=* ?(?:\d+ [a-z]+, )*\d+ [a-z]+ in [0-9.]+s")
+ENDING_LINES, ENDING_WIDTH = 40, 400
+"""What is printed again, at the very end, of a section that failed."""
 SKIPPED = re.compile(r"^SKIPPED(?:: | \[(?P<count>\d+)\] )(?P<reason>.*)")
 
 
@@ -50,6 +53,7 @@ class Outcome:
     wall_s: float = 0
     cpu_s: float = 0
     reason: str = ""
+    ending: deque[str] = field(default_factory=lambda: deque(maxlen=ENDING_LINES))
 
     def count(self, line: str) -> None:
         """Adds what a closing line of cargo, nextest or pytest counts."""
@@ -171,6 +175,7 @@ def run(
         for line in process.stdout:
             write(line)
             outcome.count(line.rstrip("\n"))
+            outcome.ending.append(line.rstrip("\n"))
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     except BaseException:
@@ -279,6 +284,10 @@ def report(outcomes: list[Outcome]) -> int:
     for reason in reasons:
         print(f"skipped: {reason}")
     broken = [outcome for outcome in outcomes if outcome.failed]
+    for outcome in broken:
+        # Who sees the end of a log alone has to find there what failed.
+        print(f"\n=== how {outcome.section.name} ended")
+        print("\n".join(line[:ENDING_WIDTH] for line in outcome.ending))
     if broken:
         print(
             "failed: "

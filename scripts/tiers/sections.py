@@ -71,7 +71,7 @@ LANDING = (
     Section("console", 20, ("crates/arc-server/console/",)),
     Section("quickstart", 15, SERVER, beside=True),
     Section("python", 210, (*WHEEL, *SERVER), beside=True),
-    Section("clients", 150, (*SERVER, "scripts/clients/", "docs/clients.md"), beside=True),
+    Section("clients", 170, (*SERVER, "scripts/clients/", "docs/clients.md", "docs/running.md"), beside=True),
     Section("reliability", 290, (*SERVER, "scripts/reliability/"), beside=True),
     Section("answers", 165, (*SERVER, "scripts/reliability/"), beside=True),
 )

@@ -198,6 +198,14 @@ pub enum Error {
     /// A change that was asked of an engine which only reads.
     #[error("this engine only reads what another process writes: send changes to the one that writes")]
     ReadOnly,
+    /// A server that a program asked has refused.
+    #[error("{server}: {reason}")]
+    RefusedByServer {
+        /// Its address.
+        server: String,
+        /// What it answered, or why it was not asked.
+        reason: String,
+    },
     /// A query of an engine that only reads took longer than its files were kept for it.
     #[error("the process that writes has removed data files that this query was reading; ask again")]
     Expired,
@@ -381,6 +389,7 @@ impl Error {
         match self {
             Self::InvalidName { .. }
             | Self::InvalidPayload { .. }
+            | Self::RefusedByServer { .. }
             | Self::InvalidOption { .. }
             | Self::Sql { .. }
             | Self::Predicate { .. }

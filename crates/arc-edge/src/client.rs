@@ -107,7 +107,11 @@ impl ApiClient {
         let request = request.body(Full::from(body.into()));
         let request = request.map_err(|error| self.failed(ErrorKind::InvalidInput, chain(&error)))?;
         let broken = |error: &dyn std::error::Error| {
-            let source = io::Error::other(chain(error));
+            let mut text = chain(error);
+            if text.contains("InvalidContentType") {
+                text.push_str(" (it does not speak TLS; is it http://?)");
+            }
+            let source = io::Error::other(text);
             Error::Io { action: "send to", path: (&self.url).into(), source }
         };
         self.runtime.block_on(async {
@@ -121,10 +125,10 @@ impl ApiClient {
     /// Returns an error that names the server.
     #[must_use]
     pub fn failed(&self, kind: ErrorKind, reason: impl Into<String>) -> Error {
-        let reason = format!("{}: {}", self.url, reason.into());
+        let (server, reason) = (self.url.clone(), reason.into());
         match kind {
-            ErrorKind::InvalidInput => Error::InvalidPayload { format: "request", reason },
-            _ => Error::Internal { reason },
+            ErrorKind::InvalidInput => Error::RefusedByServer { server, reason },
+            _ => Error::Internal { reason: format!("{server}: {reason}") },
         }
     }
 }

@@ -291,8 +291,12 @@ impl App {
         if let Some(reason) = self.cluster.as_ref().and_then(|cluster| cluster.not_ready()) {
             return Some(reason);
         }
-        let closed = self.engine.closed_to_writes()?;
-        Some(format!("closed to writes until restarted: {closed}"))
+        if let Some(closed) = self.engine.closed_to_writes() {
+            return Some(format!("closed to writes until restarted: {closed}"));
+        }
+        self.engine
+            .is_short_of_memory()
+            .then(|| "the process holds nearly all of max_resident; the largest query ends".into())
     }
 }
 

@@ -21,7 +21,7 @@ const USAGE_ERROR: u8 = 2;
 pub(crate) const WORKER_IDLE: Duration = Duration::from_millis(500);
 const AFTER_HELP: &str = "\
 A flag beats its environment variable, which beats the file named by --config, which beats the default.
-Unknown keys of the file and unknown ARC_ variables are errors.";
+Unknown keys of the file are errors, and so are ARC_ variables that are called much like a setting.";
 
 /// Runs `arc-server` with these arguments (the program's name first) and this environment.
 pub fn run(
@@ -154,8 +154,16 @@ async fn run_command(
         sandbox.log();
     }
     warn(config);
-    let server = Server::start(config).await?;
-    let stop = signals()?;
+    // From here on no signal ends the process but those that ask it to stop.
+    let mut stop = Box::pin(signals()?);
+    let server = tokio::select! {
+        started = Server::start(config) => started?,
+        () = &mut stop => {
+            tracing::info!("asked to stop before the data was open");
+            // What opens it would be waited for. Ended like this it is opened anew the next time, as after a kill.
+            std::process::exit(0);
+        }
+    };
     tracing::info!(
         address = %server.address(),
         flight = server.flight_address().map(tracing::field::display),
@@ -196,8 +204,8 @@ fn warn(config: &Config) {
 
 fn exit_code(error: &quickstart::Error) -> u8 {
     match error {
-        // An option that the engine refuses is as wrong as one that does not parse.
-        quickstart::Error::Serve(ServeError::Option(_)) => USAGE_ERROR,
+        // An option that the engine refuses, or files that cannot be used, are as wrong as one that does not parse.
+        quickstart::Error::Serve(ServeError::Option(_) | ServeError::Tls(_)) => USAGE_ERROR,
         _ => 1,
     }
 }

@@ -14,6 +14,8 @@ use hyper::{
 use serde_json::json;
 use ulid::Ulid;
 
+use crate::logging::without_tokens;
+
 /// A request that failed, before it is put into a shape.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -55,8 +57,10 @@ pub(crate) fn status_of_io(error: &io::Error) -> StatusCode {
 }
 
 impl Failure {
+    /// A token in what a client sent, and is told of, is left out: proxies and clients keep answers.
     pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Self { status, message: message.into(), retry_after: None, allow: None, needs_owner: false }
+        let message = without_tokens(message.into());
+        Self { status, message, retry_after: None, allow: None, needs_owner: false }
     }
 
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {

@@ -375,6 +375,7 @@ fn of_engine(stats: &EngineStats) -> Vec<Series> {
         counter("arc_buffer_flushed_records_total", "Points written to data files by flushes", stats.flushed_rows),
         gauge("arc_query_planning", "SQL statements planned now", stats.planning),
         gauge("arc_query_planning_abandoned", "Of these, statements that nobody waits for", stats.planning_abandoned),
+        counter("arc_query_ended_for_memory_total", "Queries ended near max_resident", stats.ended_queries),
         counter("arc_wal_syncs_total", "Syncs of the log", stats.wal_syncs),
         counter("arc_remote_puts_total", "Groups of the log put into the object store", stats.remote_puts),
         counter(

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use super::{Engine, EngineRole, EngineStats};
 use crate::{
     ColumnTypes, Durability, Error, Result, TableView,
+    memory::Pressure,
     model::{DataFile, TableSchema},
     registry::{Database, Registry},
 };
@@ -234,6 +235,7 @@ impl Engine {
         if let Some(query) = &*self.inner.query.lock() {
             let (planning, abandoned) = query.planning();
             (stats.planning, stats.planning_abandoned) = (planning as u64, abandoned as u64);
+            stats.ended_queries = query.ended();
         }
         stats.memory_bytes = memory.used() as u64;
         stats.memory_peak_bytes = memory.peak() as u64;
@@ -280,6 +282,19 @@ impl Engine {
             EngineRole::Writer(shared) => shared.queue.closed(),
             EngineRole::Reader(_) => self.inner.lock.lock().is_none().then(|| "the engine is closed".to_owned()),
         }
+    }
+
+    /// Returns whether the process is so near to [`Options::max_resident_bytes`] that queries and
+    /// writes that begin have to wait, and the largest query ends.
+    ///
+    /// [`Options::max_resident_bytes`]: crate::Options::max_resident_bytes
+    #[must_use]
+    pub fn is_short_of_memory(&self) -> bool {
+        let memory = match &self.inner.role {
+            EngineRole::Writer(shared) => &shared.memory,
+            EngineRole::Reader(reader) => &reader.memory,
+        };
+        memory.pressure() == Pressure::Critical
     }
 
     pub(super) fn database(&self, database: &str) -> Result<Arc<Database>> {

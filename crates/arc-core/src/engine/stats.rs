@@ -93,6 +93,9 @@ pub struct EngineStats {
     /// Of those, the ones that no thread waits for any more: their time was over, or their client
     /// left.
     pub planning_abandoned: u64,
+    /// Queries that had to end, each the largest one, because the process was near
+    /// [`Options::max_resident_bytes`](crate::Options::max_resident_bytes).
+    pub ended_queries: u64,
     /// Frames replayed on open.
     pub replayed_frames: u64,
     /// Points replayed on open.

@@ -11,10 +11,6 @@ use bytes::Bytes;
 use super::{FileChunk, ImportBody, ImportOptions, ImportWrite, report::Extent, source::ImportSource};
 use crate::{Error, Result};
 
-/// How many times a piece's usual size one record may have, and what it may have in any case.
-const LONGEST_RECORD: usize = 8;
-const LONGEST_RECORD_BYTES: usize = 1 << 20;
-
 /// Reads all of `source`, and hands over piece after piece until `emit` says to stop.
 pub(super) fn read(
     source: &ImportSource,
@@ -24,7 +20,7 @@ pub(super) fn read(
     let mut bytes = source.read()?;
     let (mut buffer, mut offset, mut line) = (Vec::new(), 0_u64, 1_u64);
     let mut wanted = options.chunk_bytes;
-    let longest = options.chunk_bytes.saturating_mul(LONGEST_RECORD).max(LONGEST_RECORD_BYTES);
+    let longest = options.longest_record();
     loop {
         let is_end = fill(&mut *bytes, &mut buffer, wanted).map_err(|error| Error::io("read", &source.name, error))?;
         let mut seen = Seen::new(options);

@@ -152,6 +152,14 @@ impl ImportOptions {
         Self::default()
     }
 
+    /// Returns how many bytes one record of a file may have: what holds a piece holds it whole.
+    pub(super) fn longest_record(&self) -> usize {
+        /// How many times the usual size of a piece, and what it may have in any case.
+        const PIECES: usize = 8;
+        const LEAST: usize = 1 << 20;
+        self.chunk_bytes.saturating_mul(PIECES).max(LEAST)
+    }
+
     /// Returns the settings of the write that is known by `key`.
     pub(super) fn write(&self, format: ImportFormat, key: Option<String>) -> WriteOptions {
         let mut write = WriteOptions::new();

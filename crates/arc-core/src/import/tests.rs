@@ -432,6 +432,9 @@ fn a_bad_file_is_refused_with_what_is_wrong() {
     };
     let (parquet, arrow) = (files(5).swap_remove(2).1, files(5).swap_remove(4).1);
     let at = |options: ImportOptions| ImportOptions { time_column: "at".to_owned(), ..options };
+    let small = |skip_rows| ImportOptions { chunk_bytes: 10, skip_rows, ..table("t") };
+    let wide_csv = format!("time{}", (0..100_000).map(|n| format!(",c{n}")).collect::<String>()).into_bytes();
+    let long_csv = [b"time,v\n1,a\n2,".to_vec(), vec![b'x'; 2 << 20]].concat();
     let cases: Vec<(&str, Vec<u8>, ImportOptions, &str)> = vec![
         ("a.txt", vec![], table("t"), "does not say its format"),
         ("a.csv", b"time,v\n1,2\n".to_vec(), ImportOptions::new(), "which table"),
@@ -448,6 +451,16 @@ fn a_bad_file_is_refused_with_what_is_wrong() {
         ("a.arrow", arrow[..arrow.len() - 9].to_vec(), table("t"), "footer"),
         ("a.arrows", two("time"), at(table("t")), "cannot be stored beside"),
         ("a.arrows", two("x"), table("t"), "no column \"time\""),
+        ("a.csv", wide_csv, table("t"), "it has 100001 columns, and a table up to"),
+        ("a.csv", long_csv.clone(), small(0), "from line 3 on: a row is longer than 1048576 bytes"),
+        (
+            "a.csv.gz",
+            gzip(&long_csv),
+            ImportOptions { types: vec![("v".into(), ImportType::String)], ..small(0) },
+            "from line 3 on",
+        ),
+        ("a.csv", vec![b'x'; 2 << 20], small(1), "line 1: a row is longer"),
+        ("a.csv", vec![b'x'; 2 << 20], small(0), "its first line has no names: a row is longer"),
         ("a.lp", vec![b'x'; 2 << 20], ImportOptions { chunk_bytes: 10, ..ImportOptions::new() }, "line 1 is longer"),
     ];
     for (name, bytes, options, says) in cases {

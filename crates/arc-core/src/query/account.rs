@@ -7,7 +7,7 @@ use std::{
     fmt,
     sync::{
         Arc, Weak,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
 };
 
@@ -31,14 +31,22 @@ pub(super) const OVER_ITS_LIMIT: &str = "the query needs more memory than its ow
 #[derive(Debug)]
 pub(super) struct Accounts {
     budget: Arc<MemoryBudget>,
-    running: Mutex<Vec<Weak<AtomicUsize>>>,
+    running: Mutex<Vec<Weak<QueryBytes>>>,
+    /// How many had to end for the others.
+    ended: AtomicU64,
+}
+
+/// What one query holds, for all that work for it.
+#[derive(Debug)]
+pub(super) struct QueryBytes {
+    all: Arc<Accounts>,
+    bytes: AtomicUsize,
 }
 
 /// One running query, until dropped.
 #[derive(Debug)]
 pub(super) struct Account {
-    all: Arc<Accounts>,
-    held: Arc<AtomicUsize>,
+    held: Arc<QueryBytes>,
     /// Most bytes that it may hold.
     most: usize,
     over: Over,
@@ -52,7 +60,7 @@ impl Drop for Account {
 
 impl Accounts {
     pub(super) fn new(budget: Arc<MemoryBudget>) -> Arc<Self> {
-        Arc::new(Self { budget, running: Mutex::default() })
+        Arc::new(Self { budget, running: Mutex::default(), ended: AtomicU64::new(0) })
     }
 
     /// Returns whether the process is so near to its limit that no query may begin.
@@ -60,32 +68,46 @@ impl Accounts {
         self.budget.pressure() == Pressure::Critical
     }
 
-    /// Returns whether the query that holds so much has to end.
-    fn must_end(&self, held: &AtomicUsize) -> bool {
-        if self.budget.pressure() < Pressure::Critical {
-            return false;
-        }
-        let running = self.running.lock();
-        let largest = running.iter().filter_map(Weak::upgrade).map(|held| held.load(Ordering::Relaxed)).max();
-        held.load(Ordering::Relaxed) >= largest.unwrap_or(0)
+    /// Returns how many queries had to end because the process was near its limit.
+    pub(super) fn ended(&self) -> u64 {
+        self.ended.load(Ordering::Relaxed)
     }
 
     /// Begins a query that has until `deadline`, and may hold `most` bytes.
     pub(super) fn open(self: &Arc<Self>, deadline: Instant, most: usize) -> Account {
-        let held = Arc::default();
+        let held = Arc::new(QueryBytes { all: Arc::clone(self), bytes: AtomicUsize::new(0) });
         let mut running = self.running.lock();
         running.retain(|other| other.strong_count() > 0);
         running.push(Arc::downgrade(&held));
         drop(running);
-        Account { all: Arc::clone(self), held, most, over: Over::at(deadline) }
+        Account { most, over: Over::new(deadline, Arc::clone(&held)), held }
+    }
+}
+
+impl QueryBytes {
+    /// Returns whether this query has to end: the process is near its limit, and no other one holds
+    /// more.
+    pub(super) fn must_end(&self) -> bool {
+        if self.all.budget.pressure() < Pressure::Critical {
+            return false;
+        }
+        let running = self.all.running.lock();
+        let largest = running.iter().filter_map(Weak::upgrade).map(|other| other.bytes.load(Ordering::Relaxed)).max();
+        self.bytes.load(Ordering::Relaxed) >= largest.unwrap_or(0)
     }
 }
 
 impl Account {
-    /// Returns whether this query has to end: the process is near its limit, and no other one holds
-    /// more.
+    /// Returns whether this query has to end for the others.
     pub(super) fn must_end(&self) -> bool {
-        self.all.must_end(&self.held)
+        self.held.must_end()
+    }
+
+    /// Says that it was ended for the others.
+    pub(super) fn tell_ended(&self) {
+        self.held.all.ended.fetch_add(1, Ordering::Relaxed);
+        let held = self.held.bytes.load(Ordering::Relaxed);
+        tracing::warn!(held, "a query was ended: the process holds nearly all of max_resident_bytes");
     }
 
     /// Returns when the time of this query is over.
@@ -101,7 +123,7 @@ impl Account {
 
     /// Returns a pool that takes from `pool`, and counts for this query what it takes.
     pub(super) fn pool(&self, pool: Arc<dyn MemoryPool>) -> Arc<dyn MemoryPool> {
-        Arc::new(CountingPool { pool, all: Arc::clone(&self.all), held: Arc::clone(&self.held), most: self.most })
+        Arc::new(CountingPool { pool, held: Arc::clone(&self.held), most: self.most })
     }
 }
 
@@ -109,8 +131,7 @@ impl Account {
 #[derive(Debug)]
 struct CountingPool {
     pool: Arc<dyn MemoryPool>,
-    all: Arc<Accounts>,
-    held: Arc<AtomicUsize>,
+    held: Arc<QueryBytes>,
     most: usize,
 }
 
@@ -135,24 +156,24 @@ impl MemoryPool for CountingPool {
 
     fn grow(&self, reservation: &MemoryReservation, additional: usize) {
         self.pool.grow(reservation, additional);
-        self.held.fetch_add(additional, Ordering::Relaxed);
+        self.held.bytes.fetch_add(additional, Ordering::Relaxed);
     }
 
     fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
         self.pool.shrink(reservation, shrink);
-        self.held.fetch_sub(shrink, Ordering::Relaxed);
+        self.held.bytes.fetch_sub(shrink, Ordering::Relaxed);
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
         // An operator that computes in a task of its own asks nothing else.
-        if additional > 0 && self.all.must_end(&self.held) {
+        if additional > 0 && self.held.must_end() {
             return resources_err!("{ENDED}");
         }
-        if self.held.load(Ordering::Relaxed).saturating_add(additional) > self.most {
+        if self.held.bytes.load(Ordering::Relaxed).saturating_add(additional) > self.most {
             return resources_err!("{OVER_ITS_LIMIT} ({} bytes)", self.most);
         }
         self.pool.try_grow(reservation, additional)?;
-        self.held.fetch_add(additional, Ordering::Relaxed);
+        self.held.bytes.fetch_add(additional, Ordering::Relaxed);
         Ok(())
     }
 
@@ -177,7 +198,8 @@ mod tests {
         for (resident_limit, is_tight) in [(0, false), (1, cfg!(target_os = "linux"))] {
             let accounts = Accounts::new(Arc::new(MemoryBudget::new(1 << 20, resident_limit)));
             assert_eq!(accounts.is_full(), is_tight);
-            let (small, large) = (accounts.open(Instant::now(), usize::MAX), accounts.open(Instant::now(), usize::MAX));
+            let later = Instant::now() + std::time::Duration::from_secs(3_600);
+            let (small, large) = (accounts.open(later, usize::MAX), accounts.open(later, usize::MAX));
             let unbounded: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
             let pool = large.pool(unbounded);
             let reservation = MemoryConsumer::new("sort").register(&pool);
@@ -190,8 +212,10 @@ mod tests {
             other.try_grow(1).unwrap();
             drop(other);
             reservation.resize(90);
-            assert_eq!(large.held.load(Ordering::Relaxed), 90);
+            assert_eq!(large.held.bytes.load(Ordering::Relaxed), 90);
             assert_eq!((small.must_end(), large.must_end()), (false, is_tight));
+            // A function that computes for the query asks as well.
+            assert_eq!((small.over().check().is_err(), large.over().check().is_err()), (false, is_tight));
             drop((reservation, pool, large));
             assert_eq!(small.must_end(), is_tight, "the largest of those that are left");
         }

@@ -25,7 +25,7 @@ use super::{
     dictionaries::Dictionaries,
     error,
 };
-use crate::Result;
+use crate::{Error, Result};
 
 /// How often a query asks whether the process has too little memory left for it.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
@@ -222,7 +222,6 @@ impl Stream for Answer {
         let item = if is_late {
             Some(Err(error::timed_out(self.timeout)))
         } else if self.must_end(cx) {
-            tracing::warn!("a query was ended: the process holds nearly all of max_resident_bytes");
             Some(Err(error::busy(ENDED)))
         } else {
             match ready!(self.poll_stream(cx)) {
@@ -232,6 +231,9 @@ impl Stream for Answer {
                 item => item,
             }
         };
+        if matches!(&item, Some(Err(Error::Busy { reason, .. })) if *reason == ENDED) {
+            self.work.account.tell_ended();
+        }
         self.ended = !matches!(item, Some(Ok(_)));
         if self.ended {
             self.work.end();
@@ -275,7 +277,7 @@ mod tests {
     use futures::stream;
 
     use super::{super::account::Accounts, *};
-    use crate::{Error, memory::MemoryBudget};
+    use crate::memory::MemoryBudget;
 
     fn answer<S>(batches: S, deadline: Instant) -> Answer
     where
@@ -327,7 +329,8 @@ mod tests {
     async fn an_answer_that_nobody_reads_is_ended_where_there_is_no_memory_left() {
         let (batches, token) = held(usize::MAX);
         // One byte is less than any process holds.
-        let account = Accounts::new(Arc::new(MemoryBudget::new(1 << 20, 1))).open(Instant::now(), usize::MAX);
+        let accounts = Accounts::new(Arc::new(MemoryBudget::new(1 << 20, 1)));
+        let account = accounts.open(Instant::now(), usize::MAX);
         let stream = RecordBatchStreamAdapter::new(Arc::new(Schema::empty()), batches);
         let later = Instant::now() + Duration::from_secs(3_600);
         let mut answer = Answer::new(Box::pin(stream), ScannedFiles::default(), later, Duration::from_secs(7), account);
@@ -336,6 +339,7 @@ mod tests {
         }
         assert_eq!(answer.next().await.unwrap().unwrap_err().kind(), crate::ErrorKind::Busy);
         assert!(answer.next().await.is_none());
+        assert_eq!(accounts.ended(), 1);
     }
 
     #[tokio::test]

@@ -6,14 +6,14 @@
 
 use datafusion::{
     common::{
-        DataFusionError, Result as PlanResult,
+        Result as PlanResult,
         tree_node::{TreeNode, TreeNodeRecursion},
     },
     logical_expr::{Expr, LogicalPlan, Operator},
 };
 
 use super::error;
-use crate::{Error, Result};
+use crate::Result;
 
 /// Rows of a batch, where nothing says that there are fewer.
 const BATCH_ROWS: usize = 8_192;
@@ -39,7 +39,7 @@ pub(super) fn check(plan: &LogicalPlan, limit_bytes: usize) -> Result<()> {
             return Ok(TreeNodeRecursion::Continue);
         }
         let reason = format!("constants of {bytes} bytes, made for each row, would take too much memory");
-        Err(DataFusionError::External(Box::new(Error::Sql { reason })))
+        error::refuse(reason)
     })
     .map(|_| ())
     .map_err(error::from_datafusion)

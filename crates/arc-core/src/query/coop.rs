@@ -23,7 +23,7 @@ use datafusion::{
     common::{
         Result,
         config::{ConfigEntry, ConfigExtension, ConfigOptions, ExtensionOptions},
-        exec_err, internal_err,
+        exec_err, internal_err, resources_err,
         tree_node::{Transformed, TreeNode},
     },
     logical_expr::ColumnarValue,
@@ -35,6 +35,8 @@ use datafusion::{
     },
 };
 use tokio::time::Instant;
+
+use super::account::{ENDED, QueryBytes};
 
 const MAKE_MANY: [&str; 6] = [
     "CrossJoinExec",
@@ -77,17 +79,18 @@ fn with_checkpoint(plan: &Arc<dyn ExecutionPlan>, over: &Over) -> Result<Option<
     }
 }
 
-/// Whether a query has ended, whatever still computes for it.
+/// Whether a query has ended, or has to, whatever still computes for it.
 #[derive(Debug, Clone)]
 pub(super) struct Over {
     is_set: Arc<AtomicBool>,
     /// Then it has, too: there may be no thread left to set it.
     deadline: Instant,
+    held: Arc<QueryBytes>,
 }
 
 impl Over {
-    pub(super) fn at(deadline: Instant) -> Self {
-        Self { is_set: Arc::default(), deadline }
+    pub(super) fn new(deadline: Instant, held: Arc<QueryBytes>) -> Self {
+        Self { is_set: Arc::default(), deadline, held }
     }
 
     pub(super) fn set(&self) {
@@ -99,12 +102,15 @@ impl Over {
         self.deadline
     }
 
-    /// Returns an error once the query has ended.
+    /// Returns an error once the query has ended, or has to end for the others.
     pub(super) fn check(&self) -> Result<()> {
-        match self.is_set.load(Ordering::Relaxed) || Instant::now() >= self.deadline {
-            true => exec_err!("the query has ended"),
-            false => Ok(()),
+        if self.is_set.load(Ordering::Relaxed) || Instant::now() >= self.deadline {
+            return exec_err!("the query has ended");
         }
+        if self.held.must_end() {
+            return resources_err!("{ENDED}");
+        }
+        Ok(())
     }
 }
 

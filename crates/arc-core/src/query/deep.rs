@@ -10,14 +10,16 @@ use std::{
 
 use arrow::array::RecordBatch;
 use datafusion::{
-    common::{DataFusionError, Result},
+    common::Result,
     execution::{SendableRecordBatchStream, TaskContext},
     physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions, stream::RecordBatchStreamAdapter},
 };
 use futures::Stream;
 
-use super::around::{Around, Effect};
-use crate::Error;
+use super::{
+    around::{Around, Effect},
+    error::refuse,
+};
 
 /// Most levels of a plan: to let go of one takes stack, too.
 const MAX_LEVELS: usize = 500;
@@ -43,7 +45,7 @@ pub(super) fn wrap(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan
             "the statement is too large: its plan has {levels} levels, at most {MAX_LEVELS}: windows of other orders, DISTINCT, \
              GROUP BY, joins and ORDER BY of each other are some each"
         );
-        return Err(DataFusionError::External(Box::new(Error::Sql { reason })));
+        return refuse(reason);
     }
     if levels <= STEP { Ok(plan) } else { wrapped(plan, 0) }
 }

@@ -6,7 +6,7 @@ use arrow::error::ArrowError;
 use datafusion::common::DataFusionError;
 use parquet::errors::ParquetError;
 
-use super::account::OVER_ITS_LIMIT;
+use super::account::{ENDED, OVER_ITS_LIMIT};
 use crate::{
     Error,
     store::{EXPIRED, UNANSWERED},
@@ -57,6 +57,11 @@ pub(super) fn from_datafusion(error: DataFusionError) -> Error {
 /// Returns an error of ours as one that passes through DataFusion.
 pub(super) fn external(error: Error) -> DataFusionError {
     DataFusionError::External(Box::new(error))
+}
+
+/// Refuses a statement while it is planned or runs, below DataFusion.
+pub(super) fn refuse<T>(reason: impl Into<String>) -> datafusion::common::Result<T> {
+    Err(external(Error::Sql { reason: reason.into() }))
 }
 
 /// An error that passed through DataFusion in a box: ours, one of its own, or one of a library such
@@ -146,6 +151,7 @@ fn from_leaf(error: &DataFusionError) -> Error {
         DataFusionError::ResourcesExhausted(reason) if reason.contains(OVER_ITS_LIMIT) => {
             Error::Sql { reason: OVER_ITS_LIMIT.to_owned() }
         }
+        DataFusionError::ResourcesExhausted(reason) if reason.contains(ENDED) => busy(ENDED),
         DataFusionError::ResourcesExhausted(reason) => {
             tracing::warn!(reason, "a query ran out of memory");
             busy("a query ran out of memory")

@@ -6,7 +6,7 @@
 use datafusion::{
     catalog::{TableProvider, streaming::StreamingTable},
     common::{
-        DataFusionError, Result as PlanResult,
+        Result as PlanResult,
         tree_node::{TreeNode, TreeNodeRecursion, TreeNodeVisitor},
     },
     datasource::{MemTable, cte_worktable::CteWorkTable, source_as_provider},
@@ -14,8 +14,13 @@ use datafusion::{
     logical_expr::{Cast, Expr, LogicalPlan, Operator, TableScan, TryCast},
 };
 
-use super::{asof::AsOf, error, scale::row_values, table::QueriedTable};
-use crate::{Error, Result};
+use super::{
+    asof::AsOf,
+    error::{self, refuse},
+    scale::row_values,
+    table::QueriedTable,
+};
+use crate::Result;
 
 /// Nodes that a plan may have, counting shared ones each time they are used.
 const MAX_NODES: usize = 4_000;
@@ -168,8 +173,4 @@ impl TreeNodeVisitor<'_> for Depth {
         *self.count_of(expression) -= 1;
         Ok(TreeNodeRecursion::Continue)
     }
-}
-
-fn refuse<T>(reason: impl Into<String>) -> PlanResult<T> {
-    Err(DataFusionError::External(Box::new(Error::Sql { reason: reason.into() })))
 }

@@ -254,6 +254,11 @@ impl QueryEngine {
         self.planner.threads()
     }
 
+    /// Returns how many queries had to end because the process was near its limit.
+    pub(crate) fn ended(&self) -> u64 {
+        self.accounts.ended()
+    }
+
     /// Plans one statement without running it.
     pub(crate) async fn describe(
         &self,

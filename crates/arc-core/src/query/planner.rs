@@ -289,7 +289,7 @@ impl StatementPlanning {
 
     fn planned(&mut self) -> Result<Planned> {
         let known = match statement::request(&self.statement)? {
-            ReadRequest::ShowSnapshots => show::snapshots(&self.tables.snapshots()?)?,
+            ReadRequest::ShowSnapshots => show::snapshots(&self.tables.snapshots()?, self.statement.scope().is_none())?,
             ReadRequest::ShowDatabases => show::databases(&*self.tables)?,
             ReadRequest::ShowTables(asked) => {
                 let asked = asked.map(|name| self.database_of(name));

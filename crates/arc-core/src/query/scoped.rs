@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::{QueryTables, Statement};
-use crate::{AccessScope, PastMoment, Result, SnapshotInfo, catalog::TableSchema, view::TableView};
+use crate::{AccessScope, Error, PastMoment, Result, SnapshotInfo, catalog::TableSchema, view::TableView};
 
 /// Returns `tables` as the statement's caller may see them.
 pub(super) fn of(statement: &Statement, tables: &Arc<dyn QueryTables>) -> Arc<dyn QueryTables> {
@@ -63,7 +63,20 @@ impl QueryTables for Scoped {
         Ok(Arc::new(Self { tables, scope: self.scope.clone() }))
     }
 
+    /// Returns the snapshots in which there is a table that the caller may read.
     fn snapshots(&self) -> Result<Vec<SnapshotInfo>> {
-        self.tables.snapshots()
+        let mut seen = Vec::new();
+        for snapshot in self.tables.snapshots()? {
+            match self.at(&PastMoment::Snapshot(snapshot.name.clone())) {
+                Ok(was) if has_tables(&*was) => seen.push(snapshot),
+                Ok(_) | Err(Error::SnapshotNotFound { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(seen)
     }
+}
+
+fn has_tables(tables: &dyn QueryTables) -> bool {
+    tables.databases().iter().any(|database| tables.tables(database).is_some_and(|names| !names.is_empty()))
 }

@@ -23,10 +23,13 @@ pub(super) fn databases(tables: &dyn QueryTables) -> Result<RecordBatch> {
 }
 
 /// Returns one row for each snapshot, in order of name.
-pub(super) fn snapshots(snapshots: &[SnapshotInfo]) -> Result<RecordBatch> {
+///
+/// What a snapshot keeps on disk is of the tables of everybody: NULL unless `reads_all`.
+pub(super) fn snapshots(snapshots: &[SnapshotInfo], reads_all: bool) -> Result<RecordBatch> {
     let number = |of: fn(&SnapshotInfo) -> u64| {
         let numbers = snapshots.iter().map(|snapshot| i64::try_from(of(snapshot)).unwrap_or(i64::MAX));
-        Arc::new(Int64Array::from_iter_values(numbers)) as ArrayRef
+        let known = numbers.map(|number| reads_all.then_some(number));
+        Arc::new(known.collect::<Int64Array>()) as ArrayRef
     };
     let times = TimestampNanosecondArray::from_iter_values(snapshots.iter().map(|snapshot| snapshot.time_ns));
     let columns: [(&str, ArrayRef); 4] = [
@@ -35,7 +38,9 @@ pub(super) fn snapshots(snapshots: &[SnapshotInfo]) -> Result<RecordBatch> {
         ("retired_files", number(|snapshot| snapshot.retired_files)),
         ("retired_bytes", number(|snapshot| snapshot.retired_bytes)),
     ];
-    let fields = columns.iter().map(|(name, array)| Field::new(*name, array.data_type().clone(), false));
+    let fields = columns
+        .iter()
+        .map(|(name, array)| Field::new(*name, array.data_type().clone(), !reads_all && name.starts_with("retired_")));
     let schema = Schema::new(fields.collect::<Vec<_>>());
     Ok(RecordBatch::try_new(Arc::new(schema), columns.into_iter().map(|(_, array)| array).collect())?)
 }

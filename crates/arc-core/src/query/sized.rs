@@ -19,7 +19,7 @@ use arrow::{
 };
 use datafusion::{
     common::{
-        DataFusionError, Result,
+        Result,
         tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion},
     },
     execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext},
@@ -35,9 +35,10 @@ use futures::{Stream, StreamExt};
 
 use super::{
     around::{Around, Effect},
+    error::refuse,
     functions,
 };
-use crate::{Error, model::fixed_bytes};
+use crate::model::fixed_bytes;
 
 /// How far the columns of a batch may exceed what one function may make: many are read as they are.
 pub(super) const SLACK: usize = 4;
@@ -320,8 +321,4 @@ fn check(batch: &RecordBatch, columns: &[usize], allowed_bytes: u64) -> Result<(
     }
     let rows = batch.num_rows();
     refuse(format!("the columns of the query take {bytes} bytes for {rows} rows at once; the limit is {allowed_bytes}"))
-}
-
-fn refuse(reason: String) -> Result<()> {
-    Err(DataFusionError::External(Box::new(Error::Sql { reason })))
 }

@@ -18,7 +18,7 @@ use arrow::{
 };
 use datafusion::{
     common::{
-        DataFusionError, Result,
+        Result,
         tree_node::{Transformed, TransformedResult, TreeNode},
     },
     execution::{SendableRecordBatchStream, TaskContext},
@@ -30,10 +30,10 @@ use parking_lot::Mutex;
 
 use super::{
     around::{Around, Effect},
+    error::refuse,
     functions::{elements_by_row, total_bytes},
     sized::{SLACK, has_any_size, in_pieces},
 };
-use crate::Error;
 
 const JOINS: [&str; 5] =
     ["CrossJoinExec", "NestedLoopJoinExec", "HashJoinExec", "SortMergeJoinExec", "PiecewiseMergeJoinExec"];
@@ -48,42 +48,58 @@ const SURELY_SMALL: u64 = 16 << 10;
 pub(super) fn wrap(plan: Arc<dyn ExecutionPlan>, limit_bytes: usize) -> Result<Arc<dyn ExecutionPlan>> {
     let allowed_bytes = limit_bytes.saturating_mul(SLACK) as u64;
     let wrapped = plan.transform_up(|plan| {
-        let keep = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
-        let is_join = JOINS.contains(&plan.name());
         let children: Vec<_> = plan.children().into_iter().map(Arc::clone).collect();
         match children.as_slice() {
-            [first, second] if is_join => {
-                let (wide_first, wide_second) = (wide_columns(&first.schema()), wide_columns(&second.schema()));
-                if wide_first.is_empty() && wide_second.is_empty() {
-                    return Ok(Transformed::no(plan));
-                }
-                // This one has each row of the first input with those of a batch of the second.
-                let is_cross = plan.name() == "CrossJoinExec";
-                let has_small_batches = !is_cross && !wide_second.is_empty();
-                let join = Arc::new(JoinedRows { widest: AtomicU64::new(0), context: Mutex::new(None) });
-                let measured = Measured { wide: wide_first, join: Arc::clone(&join) };
-                let longest =
-                    if is_cross { u64::MAX } else { allowed_bytes.saturating_mul(SLACK as u64) / MAX_JOINED as u64 };
-                let partners = Partners { wide: wide_second, join: Arc::clone(&join), allowed_bytes, longest };
-                let first = Around::plan(Arc::clone(first), Arc::new(measured));
-                let second = Around::plan(Arc::clone(second), Arc::new(partners));
-                let plan = plan.replace_children(vec![first, second], keep)?;
-                Ok(Transformed::yes(match has_small_batches {
-                    true => Around::plan(plan, Arc::new(SmallBatches(join))),
-                    false => plan,
-                }))
+            [first, second] if JOINS.contains(&plan.name()) => {
+                let inputs = (Arc::clone(first), Arc::clone(second));
+                around_join(plan, inputs, allowed_bytes)
             }
-            [input] => {
-                let Some(unnest) = plan.downcast_ref::<UnnestExec>() else { return Ok(Transformed::no(plan)) };
-                let lists = unnest.list_column_indices().iter().map(|list| list.index_in_input_schema).collect();
-                let items = Items { lists, wide: wide_columns(&input.schema()), allowed_bytes };
-                let input = Around::plan(Arc::clone(input), Arc::new(items));
-                plan.replace_children(vec![input], keep).map(Transformed::yes)
-            }
+            [input] if plan.name() == "UnnestExec" => around_unnest(plan, Arc::clone(input), allowed_bytes),
             _ => Ok(Transformed::no(plan)),
         }
     });
     wrapped.data()
+}
+
+/// Has a join know how long the rows of its inputs are, where they may be.
+fn around_join(
+    plan: Arc<dyn ExecutionPlan>,
+    (first, second): (Arc<dyn ExecutionPlan>, Arc<dyn ExecutionPlan>),
+    allowed_bytes: u64,
+) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    let (wide_first, wide_second) = (wide_columns(&first.schema()), wide_columns(&second.schema()));
+    if wide_first.is_empty() && wide_second.is_empty() {
+        return Ok(Transformed::no(plan));
+    }
+    // This one has each row of the first input with those of a batch of the second.
+    let is_cross = plan.name() == "CrossJoinExec";
+    let has_small_batches = !is_cross && !wide_second.is_empty();
+    let join = Arc::new(JoinedRows { widest: AtomicU64::new(0), context: Mutex::new(None) });
+    let measured = Measured { wide: wide_first, join: Arc::clone(&join) };
+    let longest = if is_cross { u64::MAX } else { allowed_bytes.saturating_mul(SLACK as u64) / MAX_JOINED as u64 };
+    let partners = Partners { wide: wide_second, join: Arc::clone(&join), allowed_bytes, longest };
+    let (first, second) = (Around::plan(first, Arc::new(measured)), Around::plan(second, Arc::new(partners)));
+    let plan = over(plan, vec![first, second])?;
+    Ok(Transformed::yes(match has_small_batches {
+        true => Around::plan(plan, Arc::new(SmallBatches(join))),
+        false => plan,
+    }))
+}
+
+/// Has an unnest take few rows at a time where they become many, or are long.
+fn around_unnest(
+    plan: Arc<dyn ExecutionPlan>,
+    input: Arc<dyn ExecutionPlan>,
+    allowed_bytes: u64,
+) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    let Some(unnest) = plan.downcast_ref::<UnnestExec>() else { return Ok(Transformed::no(plan)) };
+    let lists = unnest.list_column_indices().iter().map(|list| list.index_in_input_schema).collect();
+    let items = Items { lists, wide: wide_columns(&input.schema()), allowed_bytes };
+    over(plan, vec![Around::plan(input, Arc::new(items))]).map(Transformed::yes)
+}
+
+fn over(plan: Arc<dyn ExecutionPlan>, inputs: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+    plan.replace_children(inputs, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep))
 }
 
 /// Returns which columns may have values of any size.
@@ -260,8 +276,4 @@ fn cut(batch: &RecordBatch, rows: usize, into: &mut VecDeque<RecordBatch>) {
         into.push_back(batch.slice(start, length));
         start += length;
     }
-}
-
-fn refuse(reason: String) -> Result<()> {
-    Err(DataFusionError::External(Box::new(Error::Sql { reason })))
 }

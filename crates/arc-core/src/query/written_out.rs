@@ -4,11 +4,11 @@
 //! the column's place, again and again. Where `y` is `y + y` of the level below, it doubles at each.
 
 use datafusion::{
-    common::{Column, DFSchema, DataFusionError, Result, tree_node::TreeNode, tree_node::TreeNodeRecursion},
+    common::{Column, DFSchema, Result, tree_node::TreeNode, tree_node::TreeNodeRecursion},
     logical_expr::{Distinct, Expr, LogicalPlan},
 };
 
-use crate::Error;
+use super::error;
 
 /// Columns that an expression may have, beside its own, once all is written out.
 const MAX_COLUMNS: u64 = 1 << 13;
@@ -103,5 +103,5 @@ fn check_width(written_out: u64, expr: &Expr) -> Result<()> {
         "the statement is too large: with all columns written out that it is made of, level by level, an expression would have \
          more than {MAX_COLUMNS} more of them"
     );
-    Err(DataFusionError::External(Box::new(Error::Sql { reason })))
+    error::refuse(reason)
 }

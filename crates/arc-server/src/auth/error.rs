@@ -22,7 +22,11 @@ pub enum AuthError {
         source: io::Error,
     },
     /// A file of tokens that is not what was written.
-    #[error("{} is not a file of tokens: {reason}; put back the file of a backup, or remove it to begin with a new admin token", path.display())]
+    #[error(
+        "{} is not a file of tokens: {reason}; put back a copy of your own (backups have none), or remove it: the next start \
+         makes a new token for the administrator, and all others are gone",
+        path.display()
+    )]
     Damaged {
         /// The file.
         path: PathBuf,

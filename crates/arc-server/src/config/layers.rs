@@ -49,6 +49,14 @@ pub enum ConfigError {
         /// The setting with the most similar name.
         nearest: Option<String>,
     },
+    /// A table of the file, which has none.
+    #[error("[{table}] in {}: a configuration file has no tables; write its settings without it", path.display())]
+    Table {
+        /// Its name.
+        table: String,
+        /// The file.
+        path: PathBuf,
+    },
     /// An environment variable that is no setting, and is called much like one.
     #[error("unknown environment variable {name}; did you mean {nearest}?")]
     UnknownVariable {
@@ -235,13 +243,16 @@ fn from_file(path: &Path) -> Result<Layer, ConfigError> {
         .map_err(|e: toml::de::Error| ConfigError::Syntax { path: path.to_owned(), reason: e.to_string() })?;
     let mut layer = Layer::new();
     for (key, value) in table {
+        if value.is_table() {
+            return Err(ConfigError::Table { table: key, path: path.to_owned() });
+        }
         let Some(setting) = find(&key) else {
             let nearest = nearest(&key, SETTINGS.iter().map(|s| s.key.to_owned()), MOST_EDITS);
             return Err(ConfigError::UnknownKey { key, path: path.to_owned(), nearest });
         };
         let text = match value {
             toml::Value::String(text) => text,
-            // Numbers and switches need no quotes; tables, arrays and dates fit nothing and are refused by the setting.
+            // Numbers and switches need no quotes; arrays and dates fit nothing and are refused by the setting.
             other => other.to_string(),
         };
         layer.insert(setting.key, (text, Origin::File(path.to_owned())));

@@ -19,7 +19,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         data_dir,
         |text: &str| non_empty(text).map(Into::into),
         |path: std::path::PathBuf| path.display().to_string(),
-        "Directory of the data; created if it is not there"
+        "Directory of the data; what writes to it makes it"
     ),
     setting!(
         "reader",

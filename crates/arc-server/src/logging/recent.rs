@@ -1,4 +1,4 @@
-//! The last lines of the log, in memory: so many, each of so many bytes, and no token in any of them.
+//! The last lines of the log, in memory: so many, each of so many bytes.
 
 use std::{
     collections::VecDeque,
@@ -12,16 +12,12 @@ use tracing::{
 };
 use tracing_subscriber::{Layer, layer::Context};
 
+use super::secrets::without_tokens;
 use crate::timestamp;
 
 /// Lines that are kept, and the most bytes of one.
 const LINES: usize = 1_000;
 const LINE_BYTES: usize = 2 << 10;
-/// How tokens begin.
-const TOKEN: &str = "arc_";
-/// No word of so few bytes is a token.
-const WORD_BYTES: usize = 24;
-
 /// The last lines of this process's log.
 pub(super) static RECENT: Recent = Recent(Mutex::new(VecDeque::new()));
 
@@ -65,7 +61,7 @@ impl<S: Subscriber> Layer<S> for &'static Recent {
         let mut text = Text::default();
         event.record(&mut text);
         let metadata = event.metadata();
-        let message = without_tokens(cut(text.message + &text.fields));
+        let message = cut(without_tokens(text.message + &text.fields));
         let (level, component) = (*metadata.level(), metadata.target());
         self.add(Line { time_ns: timestamp::now_ns(), level, component, message });
     }
@@ -99,26 +95,6 @@ fn cut(mut text: String) -> String {
     }
     text.shrink_to_fit();
     text
-}
-
-/// Takes out what looks like a token. None is ever logged; this is for the day that one is.
-fn without_tokens(text: String) -> String {
-    if !text.contains(TOKEN) {
-        return text;
-    }
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text.as_str();
-    while let Some(at) = rest.find(TOKEN) {
-        let (before, from) = rest.split_at(at);
-        let end = from.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(from.len());
-        let (word, after) = from.split_at(end);
-        // Its number follows; names of metrics begin alike.
-        let is_token = word.len() > WORD_BYTES && word.as_bytes().get(TOKEN.len()).is_some_and(u8::is_ascii_digit);
-        out.push_str(before);
-        out.push_str(if is_token { "arc_…" } else { word });
-        rest = after;
-    }
-    out + rest
 }
 
 #[cfg(test)]
@@ -160,16 +136,5 @@ mod tests {
         assert_eq!(lines.len(), LINES);
         assert!(lines[0].message.len() <= LINE_BYTES + 3 && lines[0].message.ends_with('…'));
         assert_eq!(lines[LINES - 1].message, "8");
-    }
-
-    #[test]
-    fn tokens_are_taken_out_and_other_words_stay() {
-        let token = format!("arc_7_{}", "0123456789abcdef".repeat(4));
-        let recent = logged(
-            || tracing::info!(path = %format!("/write?p={token}&db=a"), "for {token} of arc_core and arc_lineprotocol_requests_total"),
-        );
-        let message = &recent.newest(1, Level::INFO, 0)[0].message;
-        assert_eq!(message, "for arc_… of arc_core and arc_lineprotocol_requests_total path=/write?p=arc_…&db=a");
-        assert!(!message.contains("0123"));
     }
 }

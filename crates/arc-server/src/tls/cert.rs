@@ -9,6 +9,7 @@ use std::{
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
+use rustls::pki_types::ServerName;
 
 use super::TlsError;
 use crate::{auth, errors::chain, timestamp};
@@ -77,6 +78,9 @@ fn make(arguments: &ArgMatches) -> Result<String, TlsError> {
         }
     }
     let asked = arguments.get_many::<String>("name").into_iter().flatten().cloned();
+    for name in asked.clone() {
+        check_name(&name)?;
+    }
     let mut names: Vec<String> = asked.chain(LOCAL.map(str::to_owned)).chain(sysinfo::System::host_name()).collect();
     names.sort();
     names.dedup();
@@ -94,6 +98,14 @@ fn make(arguments: &ArgMatches) -> Result<String, TlsError> {
         cert.display(),
         key.display()
     ))
+}
+
+/// Refuses what no client could call a server by.
+fn check_name(name: &str) -> Result<(), TlsError> {
+    match ServerName::try_from(name.strip_prefix("*.").unwrap_or(name)) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(TlsError::Make(format!("--name {name:?}: expected a name of a host, or an address"))),
+    }
 }
 
 /// Makes a certificate for these names, and its key, in PEM.
@@ -127,6 +139,17 @@ fn date(from_now: i64) -> (i32, u8, u8) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_are_those_of_hosts_and_addresses() {
+        for name in ["db1", "db.example.org", "*.example.org", "10.0.0.1", "fe80::1"] {
+            assert!(check_name(name).is_ok(), "{name}");
+        }
+        for name in ["", "bad name!", "https://db1", "db1:8000", "*", "a..b"] {
+            let told = check_name(name).unwrap_err().to_string();
+            assert!(told.contains(&format!("{name:?}")) && told.contains("expected"), "{told}");
+        }
+    }
 
     #[test]
     fn a_certificate_is_valid_from_yesterday_on() {

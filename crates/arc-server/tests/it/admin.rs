@@ -228,6 +228,19 @@ async fn an_engine_that_is_closed_to_writes_is_not_ready_before_anybody_writes()
     assert_eq!(reply.json()["reason"], "closed to writes until restarted: the engine is closed");
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_server_that_has_hardly_any_memory_left_says_so() {
+    // One byte is less than any process holds.
+    let server = Server::with(|config| config.engine.max_resident_bytes = 1);
+    server.ask("SELECT 1").await.is(503, "memory");
+    let reply = server.get("/ready").await;
+    assert_eq!((reply.status.as_u16(), &reply.json()["status"]), (503, &json!("not_ready")));
+    assert_eq!(reply.json()["reason"], "the process holds nearly all of max_resident; the largest query ends");
+    assert_eq!(server.get("/health").await.status, 200);
+    assert_eq!(server.get("/api/v1/metrics").await.json()["arc_query_ended_for_memory_total"], 0);
+}
+
 #[tokio::test]
 async fn files_are_told_by_day_and_late_rows_counted() {
     let server = Server::new();

@@ -77,6 +77,28 @@ impl Drop for Running {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn signals_are_heard_while_the_data_is_opened() {
+    let dir = tempfile::tempdir().unwrap();
+    // A store that takes a connection and says nothing: opening waits for it.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}", silent.local_addr().unwrap());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_arc-server"));
+    command.args(["--no-auth", "--http", "127.0.0.1:0", "--object-store-url", "s3://arc/x", "--data-dir"]);
+    command.arg(dir.path().join("data")).args(["--object-store-endpoint", &endpoint]);
+    on_s3(&mut command);
+    let child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut server = Running { child, address: silent.local_addr().unwrap() };
+    let _asked = silent.accept().unwrap();
+    server.signal("-HUP");
+    server.signal("-TERM");
+    let status = server.child.wait().unwrap();
+    let mut said = String::new();
+    server.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(status.success() && said.contains("asked to stop before the data was open"), "{status}: {said}");
+}
+
 /// One HTTP connection, kept open.
 pub(crate) struct Connection(BufReader<TcpStream>);
 

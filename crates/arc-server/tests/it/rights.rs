@@ -293,6 +293,12 @@ async fn older_states_show_each_token_what_it_may_read_now() {
         assert_eq!(rows(&closed, token, of_now).await, json!([]));
         assert_eq!(rows(&closed, token, "SHOW SNAPSHOTS").await[0][0], "before");
     }
+    // What all tables together keep on disk, and snapshots of what a token may not read, are not for everybody.
+    assert!(rows(&closed, &closed.admin, "SHOW SNAPSHOTS").await[0][2].is_u64());
+    assert_eq!(rows(&closed, &reader, "SHOW SNAPSHOTS").await[0].as_array().unwrap()[2..], [json!(null), json!(null)]);
+    let other = json!({"name": "other", "permissions": ["read"], "databases": ["office"], "tables": ["later"]});
+    let other = closed.token(other).await;
+    assert_eq!(rows(&closed, &other, "SHOW SNAPSHOTS").await, json!([]));
     for sql in [
         "SELECT * FROM valve AT (SNAPSHOT => 'before')",
         "SELECT * FROM office.salary FOR SYSTEM_TIME AS OF now()",

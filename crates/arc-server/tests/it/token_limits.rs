@@ -79,6 +79,34 @@ async fn queries_of_a_token_wait_for_each_other() {
 }
 
 #[tokio::test]
+async fn one_token_leaves_others_places_for_their_queries() {
+    let closed = Closed::with(|config| config.limits.queries = 4);
+    let [one, other] = [closed.token(json!({"name": "one"})).await, closed.token(json!({"name": "other"})).await];
+    let ask = async |token: &str, sql: &str| {
+        closed.send(token, Method::POST, "/api/v1/query", &json!({ "sql": sql }).to_string()).await
+    };
+    let all = futures::future::join_all((0..8).map(|_| ask(&one, ENDLESS)));
+    let others = async {
+        let running = async || {
+            let listed = closed.send(&closed.admin, Method::GET, "/api/v1/queries", "").await.json();
+            let states = listed["queries"].as_array().unwrap().iter().map(|query| query["state"].clone());
+            states.filter(|state| state == "running").count()
+        };
+        while running().await < 3 {
+            tokio::task::yield_now().await;
+        }
+        for token in [&other, &closed.admin, &other] {
+            assert_eq!(ask(token, "SELECT 1").await.json()["data"], json!([[1]]));
+        }
+        assert_eq!(running().await, 3);
+    };
+    tokio::select! {
+        replies = all => panic!("{replies:?}"),
+        () = others => {},
+    }
+}
+
+#[tokio::test]
 async fn limits_are_shown_changed_and_outlive_a_restart() {
     let closed = Closed::new();
     let token = closed.token(json!({"name": "a", "limits": {"requests_per_second": 1}})).await;

@@ -8,6 +8,7 @@ use csv::ByteRecord;
 use super::{
     CsvReader,
     column::{CellType, boolean, float, integer, unsigned},
+    next,
 };
 use crate::{
     Result,
@@ -71,7 +72,7 @@ pub(super) fn infer(
 ) -> Result<()> {
     let mut kinds = vec![InferredKinds::default(); types.len()];
     let mut record = ByteRecord::new();
-    while reader.read_byte_record(&mut record).map_err(|error| source.bad(error.to_string()))? {
+    while next(source, reader, &mut record)? {
         // Rows that will be refused do not decide.
         if record.len() != types.len() {
             continue;

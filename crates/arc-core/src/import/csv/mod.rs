@@ -6,8 +6,9 @@
 
 mod column;
 mod infer;
+mod rows;
 
-use std::{io::BufRead, sync::Arc};
+use std::{collections::HashSet, io::ErrorKind, sync::Arc};
 
 use arrow::{
     array::{ArrayRef, RecordBatch, TimestampNanosecondArray},
@@ -18,6 +19,7 @@ use csv::ByteRecord;
 use self::{
     column::{CellColumn, CellType, CsvCell},
     infer::infer,
+    rows::RowBytes,
 };
 use super::{
     FileChunk, ImportBody, ImportFormat, ImportOptions, ImportType, ImportWrite, KnownTable,
@@ -28,13 +30,14 @@ use super::{
 };
 use crate::{
     Error, Result,
+    ingest::MAX_COLUMNS,
     model::{ColumnKind, TIME_COLUMN},
 };
 
 /// Most rows of a piece, however short they are.
 const MAX_ROWS: usize = 1 << 16;
 
-type CsvReader = csv::Reader<Box<dyn BufRead + Send>>;
+type CsvReader = csv::Reader<RowBytes>;
 
 /// Reads all of `source`, and hands over piece after piece until `emit` says to stop.
 pub(super) fn read(
@@ -52,7 +55,7 @@ pub(super) fn read(
     }
     let mut piece = CsvPiece::new(source, options, table, &names, types);
     let mut record = ByteRecord::new();
-    while reader.read_byte_record(&mut record).map_err(|error| source.bad(error.to_string()))? {
+    while next(source, &mut reader, &mut record)? {
         let start = record.position().map_or(0, csv::Position::byte);
         piece.add(&record, start, || options.skip_rows + line_of(&record, reader.position().line()))?;
         if piece.is_full(reader.position().byte()) && !emit(piece.take()?) {
@@ -72,25 +75,35 @@ fn line_of(record: &ByteRecord, behind: u64) -> u64 {
 }
 
 fn open(source: &ImportSource, options: &ImportOptions) -> Result<CsvReader> {
-    let mut bytes = source.read()?;
-    let mut skipped = Vec::new();
-    for _ in 0..options.skip_rows {
-        skipped.clear();
-        bytes.read_until(b'\n', &mut skipped).map_err(|error| Error::io("read", &source.name, error))?;
+    let mut bytes = RowBytes::new(source.read()?, options.longest_record());
+    for line in 1..=options.skip_rows {
+        bytes.skip_line().map_err(|error| match error.kind() {
+            ErrorKind::InvalidData => source.bad(format!("line {line}: {error}")),
+            _ => Error::io("read", &source.name, error),
+        })?;
     }
     let mut builder = csv::ReaderBuilder::new();
     // Rows of another length are refused one by one, rather than with the file.
     Ok(builder.delimiter(options.delimiter).flexible(true).from_reader(bytes))
 }
 
+/// Reads the next row; returns whether there is one.
+fn next(source: &ImportSource, reader: &mut CsvReader, record: &mut ByteRecord) -> Result<bool> {
+    reader.get_mut().next_row();
+    let after = reader.position().line();
+    reader.read_byte_record(record).map_err(|error| source.bad(format!("from line {after} on: {error}")))
+}
+
 /// Returns the names of the columns; exactly one is that of the time.
 fn names(source: &ImportSource, options: &ImportOptions, reader: &mut CsvReader) -> Result<Vec<String>> {
     let header = reader.headers().map_err(|error| source.bad(format!("its first line has no names: {error}")))?;
     let names: Vec<String> = header.iter().map(str::to_owned).collect();
-    for (at, name) in names.iter().enumerate() {
-        if names.iter().take(at).any(|other| other == name) {
-            return Err(source.bad(format!("column {name:?} comes twice")));
-        }
+    if names.len() > MAX_COLUMNS {
+        return Err(source.bad(format!("it has {} columns, and a table up to {MAX_COLUMNS}", names.len())));
+    }
+    let mut seen = HashSet::new();
+    if let Some(name) = names.iter().find(|name| !seen.insert(name.as_str())) {
+        return Err(source.bad(format!("column {name:?} comes twice")));
     }
     if !names.contains(&options.time_column) {
         let shown = names.join(", ");

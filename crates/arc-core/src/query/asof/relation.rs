@@ -16,10 +16,12 @@ use datafusion::{
 };
 
 use super::{
-    super::functions::{has_floats, same_float},
+    super::{
+        error::refuse,
+        functions::{has_floats, same_float},
+    },
     node::{AsOf, Match},
 };
-use crate::Error;
 
 /// Plans the relations that `nest` has made.
 #[derive(Debug)]
@@ -214,8 +216,4 @@ fn column_name(name: &ObjectName, context: &mut dyn RelationPlannerContext) -> R
 
 fn not_known<T>(part: &Expr) -> Result<T> {
     refuse(format!("ASOF JOIN takes comparisons of the left side with the right side, joined by AND, and not {part}"))
-}
-
-fn refuse<T>(reason: impl Into<String>) -> Result<T> {
-    Err(DataFusionError::External(Box::new(Error::Sql { reason: reason.into() })))
 }

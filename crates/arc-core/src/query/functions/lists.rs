@@ -1,25 +1,15 @@
-//! Functions of lists, which look at each element: rows are taken a few at a time, and whether the query has ended is looked
-//! at between.
+//! Functions of lists, which look at each element.
 
 use std::{ops::Range, sync::Arc};
 
-use arrow::{
-    array::Array,
-    compute::concat,
-    datatypes::{DataType, FieldRef},
-};
 use datafusion::{
     common::{Result, exec_err},
-    logical_expr::{
-        ColumnarValue, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-        simplify::{ExprSimplifyResult, SimplifyContext},
-    },
+    logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF},
 };
 
 use super::{
     bounded::{elements_by_row, not_negative},
-    check_ended,
-    theirs::named_as_theirs,
+    pieces::{CutRows, wrapped},
 };
 
 /// Functions that look at each element once.
@@ -43,7 +33,7 @@ pub(super) fn is_of_lists(function: &str) -> bool {
 /// Returns `functions`, of which those of lists take rows a few at a time.
 pub(super) fn in_pieces(functions: Vec<Arc<ScalarUDF>>) -> Vec<Arc<ScalarUDF>> {
     let wrap = |inner: Arc<ScalarUDF>| match ElementWork::of(inner.name()) {
-        Some(work) => Arc::new(ScalarUDF::from(ListFunction { inner, work })),
+        Some(work) => wrapped(inner, work),
         None => inner,
     };
     functions.into_iter().map(wrap).collect()
@@ -82,22 +72,23 @@ impl ElementWork {
     }
 }
 
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct ListFunction {
-    inner: Arc<ScalarUDF>,
-    work: ElementWork,
-}
-
-impl ListFunction {
-    /// Returns the rows to take at a time, and fails if one has too many elements.
-    fn pieces(&self, arguments: &ScalarFunctionArgs) -> Result<Vec<Range<usize>>> {
+impl CutRows for ElementWork {
+    /// Fails if a row has too many elements.
+    fn pieces(&self, function: &str, arguments: &mut ScalarFunctionArgs) -> Result<Vec<Range<usize>>> {
+        if function == "array_position"
+            && let Some(start) = arguments.args.get_mut(2)
+        {
+            *start = not_negative(start)?;
+        }
         let counts = arguments.args.iter().map(elements_by_row).collect::<Result<Vec<_>>>()?;
-        let (piece, most) = (self.work.piece(), self.work.most());
+        let (piece, most) = (self.piece(), self.most());
+        let is_constant = arguments.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
+        let rows = if is_constant { arguments.number_rows.min(1) } else { arguments.number_rows };
         let (mut pieces, mut start, mut elements) = (Vec::new(), 0, 0_u64);
-        for row in 0..arguments.number_rows {
+        for row in 0..rows {
             let more = counts.iter().fold(0_u64, |sum, counts| sum.saturating_add(counts.count(row)));
             if more > most {
-                return exec_err!("{} of {more} elements would take too long; the limit is {most}", self.name());
+                return exec_err!("{function} of {more} elements would take too long; the limit is {most}");
             }
             elements = elements.saturating_add(more);
             if elements > piece && row > start {
@@ -108,61 +99,4 @@ impl ListFunction {
         pieces.push(start..arguments.number_rows);
         Ok(pieces)
     }
-}
-
-impl ScalarUDFImpl for ListFunction {
-    named_as_theirs!();
-
-    fn schema_name(&self, arguments: &[Expr]) -> Result<String> {
-        self.inner.schema_name(arguments)
-    }
-
-    fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
-        self.inner.coerce_types(arguments)
-    }
-
-    fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        self.inner.return_field_from_args(arguments)
-    }
-
-    fn is_strict(&self) -> bool {
-        self.inner.is_strict()
-    }
-
-    fn simplify(&self, arguments: Vec<Expr>, context: &SimplifyContext) -> Result<ExprSimplifyResult> {
-        self.inner.simplify(arguments, context)
-    }
-
-    fn invoke_with_args(&self, mut arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        if self.name() == "array_position"
-            && let Some(start) = arguments.args.get_mut(2)
-        {
-            *start = not_negative(start)?;
-        }
-        let pieces = self.pieces(&arguments)?;
-        let is_constant = arguments.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
-        if pieces.len() < 2 || is_constant {
-            return self.inner.invoke_with_args(arguments);
-        }
-        let mut made = Vec::with_capacity(pieces.len());
-        for piece in pieces {
-            check_ended(&arguments)?;
-            let part = slice(&arguments, &piece);
-            made.push(self.inner.invoke_with_args(part)?.into_array(piece.len())?);
-        }
-        let made: Vec<&dyn Array> = made.iter().map(AsRef::as_ref).collect();
-        Ok(ColumnarValue::Array(concat(&made)?))
-    }
-}
-
-/// Returns the arguments of some rows.
-pub(super) fn slice(arguments: &ScalarFunctionArgs, rows: &Range<usize>) -> ScalarFunctionArgs {
-    let mut part = arguments.clone();
-    part.number_rows = rows.len();
-    for argument in &mut part.args {
-        if let ColumnarValue::Array(array) = argument {
-            *array = array.slice(rows.start, rows.len());
-        }
-    }
-    part
 }

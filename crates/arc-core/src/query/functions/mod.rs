@@ -20,6 +20,7 @@ mod moments;
 mod named;
 mod numbers_of_texts;
 mod patterns;
+mod pieces;
 mod same_float;
 mod shifted;
 mod sum;
@@ -50,6 +51,7 @@ pub(super) use self::{
     patterns::of_rows as patterns_of_rows,
     same_float::{has_floats, same_float, same_float_named},
     sum::{Summed, total_of_integers, total_of_unsigned},
+    theirs::window_as_theirs,
     time_bucket::origin_ns as time_bucket_origin_ns,
     zoned::per_second,
 };

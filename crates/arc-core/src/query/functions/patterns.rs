@@ -1,22 +1,21 @@
 //! Patterns that come from rows: LIKE, regular expressions, and the functions of these.
 //!
 //! Each pattern of a batch is compiled, and kept until the batch is done: one of a regular expression may take 10 MB, and
-//! one of LIKE milliseconds. So rows are taken a few at a time, and whether the query has ended is looked at between.
+//! one of LIKE milliseconds. So rows are taken a few at a time.
 //! What a constant pattern does is left to DataFusion.
 
 use std::{collections::HashSet, ops::Range, sync::Arc};
 
 use arrow::{
     array::{Array, ArrayRef, AsArray, RecordBatch},
-    compute::{cast, concat},
+    compute::cast,
     datatypes::{DataType, Field, FieldRef, Schema},
 };
 use datafusion::{
     common::{Result, internal_err, tree_node::Transformed},
     logical_expr::{
-        BinaryExpr, ColumnarValue, Documentation, Expr, Like, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
-        ScalarUDFImpl, Signature, Volatility,
-        simplify::{ExprSimplifyResult, SimplifyContext},
+        BinaryExpr, ColumnarValue, Expr, Like, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+        Signature, Volatility,
     },
     physical_expr::{
         PhysicalExpr,
@@ -24,7 +23,7 @@ use datafusion::{
     },
 };
 
-use super::{check_ended, lists::slice, theirs::named_as_theirs};
+use super::pieces::{CutRows, call, wrapped};
 
 /// Functions whose second argument is a pattern.
 const FUNCTIONS: [&str; 5] = ["regexp_count", "regexp_instr", "regexp_like", "regexp_match", "regexp_replace"];
@@ -57,7 +56,7 @@ pub(super) fn is_of_patterns(function: &str) -> bool {
 /// Returns `functions`, of which those of patterns take those of rows a few at a time.
 pub(super) fn in_pieces(functions: Vec<Arc<ScalarUDF>>) -> Vec<Arc<ScalarUDF>> {
     let wrap = |inner: Arc<ScalarUDF>| match is_of_patterns(inner.name()) {
-        true => Arc::new(ScalarUDF::from(PatternFunction { inner })),
+        true => wrapped(inner, OfPatterns),
         false => inner,
     };
     functions.into_iter().map(wrap).collect()
@@ -105,24 +104,16 @@ fn function(operator: Operator) -> Option<Arc<ScalarUDF>> {
     operators().nth(at)
 }
 
-/// Calls `work` for a few rows at a time, if the second argument has a pattern for each.
-fn for_each_piece(
-    arguments: ScalarFunctionArgs,
-    work: impl Fn(ScalarFunctionArgs) -> Result<ColumnarValue>,
-) -> Result<ColumnarValue> {
-    let Some(ColumnarValue::Array(patterns)) = arguments.args.get(1) else { return work(arguments) };
-    let pieces = pieces(patterns)?;
-    let mut made = Vec::with_capacity(pieces.len());
-    for piece in pieces {
-        check_ended(&arguments)?;
-        let part = slice(&arguments, &piece);
-        made.push(work(part)?.into_array(piece.len())?);
-    }
-    match made.as_slice() {
-        // There are no rows.
-        [] => work(arguments),
-        [one] => Ok(ColumnarValue::Array(Arc::clone(one))),
-        many => Ok(ColumnarValue::Array(concat(&many.iter().map(AsRef::as_ref).collect::<Vec<&dyn Array>>())?)),
+/// Functions of patterns, all of them alike.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct OfPatterns;
+
+impl CutRows for OfPatterns {
+    fn pieces(&self, _function: &str, arguments: &mut ScalarFunctionArgs) -> Result<Vec<Range<usize>>> {
+        match arguments.args.get(1) {
+            Some(ColumnarValue::Array(patterns)) => pieces(patterns),
+            _ => Ok(Vec::new()),
+        }
     }
 }
 
@@ -155,35 +146,6 @@ fn pieces(patterns: &ArrayRef) -> Result<Vec<Range<usize>>> {
 /// Returns whether what a regular expression is compiled to may be much larger than it is.
 fn is_large(pattern: &str) -> bool {
     pattern.contains(['{', '\\', '['])
-}
-
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct PatternFunction {
-    inner: Arc<ScalarUDF>,
-}
-
-impl ScalarUDFImpl for PatternFunction {
-    named_as_theirs!();
-
-    fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
-        self.inner.coerce_types(arguments)
-    }
-
-    fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        self.inner.return_field_from_args(arguments)
-    }
-
-    fn is_strict(&self) -> bool {
-        self.inner.is_strict()
-    }
-
-    fn simplify(&self, arguments: Vec<Expr>, context: &SimplifyContext) -> Result<ExprSimplifyResult> {
-        self.inner.simplify(arguments, context)
-    }
-
-    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        for_each_piece(arguments, |piece| self.inner.invoke_with_args(piece))
-    }
 }
 
 /// A comparison of a text with a pattern.
@@ -221,8 +183,9 @@ impl ScalarUDFImpl for PatternOperator {
         true
     }
 
-    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        for_each_piece(arguments, |piece| {
+    fn invoke_with_args(&self, mut arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let pieces = OfPatterns.pieces(self.name, &mut arguments)?;
+        call(arguments, &pieces, |piece| {
             let sides = piece.args.iter().map(|side| side.to_array(piece.number_rows)).collect::<Result<Vec<_>>>()?;
             let fields = sides.iter().map(|side| Field::new("", side.data_type().clone(), true)).collect::<Vec<_>>();
             let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), sides)?;

@@ -19,6 +19,8 @@ use datafusion::{
     physical_expr::PhysicalExpr,
 };
 
+use super::theirs::window_as_theirs;
+
 /// Returns a window function as it is here.
 pub(super) fn replaced(theirs: Arc<WindowUDF>) -> Arc<WindowUDF> {
     match theirs.name() {
@@ -31,21 +33,7 @@ pub(super) fn replaced(theirs: Arc<WindowUDF>) -> Arc<WindowUDF> {
 struct Shifted(Arc<WindowUDF>);
 
 impl WindowUDFImpl for Shifted {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.0.aliases()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.0.signature()
-    }
-
-    fn expressions(&self, arguments: ExpressionArgs<'_>) -> Vec<Arc<dyn PhysicalExpr>> {
-        self.0.expressions(arguments)
-    }
+    window_as_theirs!();
 
     fn partition_evaluator(&self, arguments: PartitionEvaluatorArgs<'_>) -> Result<Box<dyn PartitionEvaluator>> {
         let ignores_nulls = arguments.ignore_nulls();
@@ -53,35 +41,11 @@ impl WindowUDFImpl for Shifted {
         Ok(if ignores_nulls { Box::new(WholePartition(theirs)) } else { theirs })
     }
 
-    fn simplify(&self) -> Option<WindowFunctionSimplification> {
-        self.0.simplify()
-    }
-
-    fn field(&self, arguments: WindowUDFFieldArgs<'_>) -> Result<FieldRef> {
-        self.0.field(arguments)
-    }
-
-    fn sort_options(&self) -> Option<SortOptions> {
-        self.0.sort_options()
-    }
-
-    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        self.0.coerce_types(types)
-    }
-
     fn reverse_expr(&self) -> ReversedUDWF {
         match self.0.reverse_expr() {
             ReversedUDWF::Reversed(theirs) => ReversedUDWF::Reversed(replaced(theirs)),
             other => other,
         }
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.0.documentation()
-    }
-
-    fn limit_effect(&self, arguments: &[Arc<dyn PhysicalExpr>]) -> LimitEffect {
-        self.0.inner().limit_effect(arguments)
     }
 }
 

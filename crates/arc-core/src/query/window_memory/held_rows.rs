@@ -10,50 +10,24 @@ use arrow::{
 use datafusion::{
     common::{Result, ScalarValue},
     logical_expr::{
-        LimitEffect, PartitionEvaluator, ReversedUDWF, Signature, WindowUDF, WindowUDFImpl,
-        function::{ExpressionArgs, PartitionEvaluatorArgs, WindowUDFFieldArgs},
+        Documentation, LimitEffect, PartitionEvaluator, ReversedUDWF, Signature, WindowUDF, WindowUDFImpl,
+        function::{ExpressionArgs, PartitionEvaluatorArgs, WindowFunctionSimplification, WindowUDFFieldArgs},
         window_state::WindowAggState,
     },
     physical_expr::PhysicalExpr,
 };
 
-use super::{account, bytes_of};
+use super::{super::functions::window_as_theirs, account, bytes_of};
 
 /// A function that counts the values that it makes.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct HeldWindow(pub(super) Arc<WindowUDF>);
 
 impl WindowUDFImpl for HeldWindow {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.0.aliases()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.0.signature()
-    }
-
-    fn expressions(&self, arguments: ExpressionArgs<'_>) -> Vec<Arc<dyn PhysicalExpr>> {
-        self.0.expressions(arguments)
-    }
+    window_as_theirs!();
 
     fn partition_evaluator(&self, arguments: PartitionEvaluatorArgs<'_>) -> Result<Box<dyn PartitionEvaluator>> {
         Ok(Box::new(HeldEvaluator(self.0.partition_evaluator_factory(arguments)?)))
-    }
-
-    fn field(&self, arguments: WindowUDFFieldArgs<'_>) -> Result<FieldRef> {
-        self.0.field(arguments)
-    }
-
-    fn sort_options(&self) -> Option<SortOptions> {
-        self.0.sort_options()
-    }
-
-    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        self.0.coerce_types(types)
     }
 
     fn reverse_expr(&self) -> ReversedUDWF {
@@ -61,10 +35,6 @@ impl WindowUDFImpl for HeldWindow {
             ReversedUDWF::Reversed(inner) => ReversedUDWF::Reversed(Arc::new(WindowUDF::from(Self(inner)))),
             other => other,
         }
-    }
-
-    fn limit_effect(&self, arguments: &[Arc<dyn PhysicalExpr>]) -> LimitEffect {
-        self.0.inner().limit_effect(arguments)
     }
 }
 

@@ -26,7 +26,7 @@ use datafusion::{
 pub(super) use self::sizes::bytes as bytes_by_row;
 pub(in super::super) use self::sizes::{elements as elements_by_row, total_bytes};
 use self::{concat::ConcatOperator, estimate::Growth};
-use super::{super::sized, check_ended, lists::slice};
+use super::{super::sized, check_ended, pieces::slice};
 
 /// Most bytes that one call of a function may make, however much memory there is.
 const MAX_BYTES: usize = 64 << 20;
