@@ -120,8 +120,18 @@ def test_an_interrupted_run_ends_both_lanes(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     write_sections(monkeypatch, tmp_path, 'if [ "$1" = tests ]; then exit 0; fi; sleep 600')
+    start = subprocess.Popen
+
+    def start_late(command: list[str], **options: object) -> subprocess.Popen[str]:
+        # The interruption comes while the second lane is about to start its process.
+        if command[-1] == "python":
+            time.sleep(0.5)
+        return start(command, **options)  # type: ignore[call-overload, no-any-return]
+
+    monkeypatch.setattr(subprocess, "Popen", start_late)
     sections = [Section("python", 1, beside=True), Section("tests", 1), Section("never", 1)]
-    outcomes = runner.run_all(sections, runner.environment(), time.monotonic() + 60)
+    # Not ended, they would go on to the limit of this section.
+    outcomes = runner.run_all(sections, runner.environment(), time.monotonic() + 600)
     assert next(outcomes).section.name == "tests"
     with pytest.raises(KeyboardInterrupt):
         outcomes.throw(KeyboardInterrupt)

@@ -91,6 +91,8 @@ class Outcome:
 
 running: set[subprocess.Popen[str]] = set()
 """The sections that run now."""
+interrupted = threading.Event()
+"""Set where those are ended: one that has just been started by the other lane ends itself."""
 
 
 def run_all(
@@ -100,6 +102,7 @@ def run_all(
 
     That lane begins once `build` has run. What it prints comes out a section at a time.
     """
+    interrupted.clear()
     own = [section for section in sections if not section.beside]
     names = [section.name for section in own]
     first = names.index("build") + 1 if "build" in names else 0
@@ -125,6 +128,7 @@ def run_all(
             yield from told(future.result() for future in second)
         except BaseException:
             lane.shutdown(wait=False, cancel_futures=True)
+            interrupted.set()
             for process in list(running):
                 end_group(process)
             raise
@@ -170,6 +174,8 @@ def run(
     timer = threading.Timer(limit_s, end)
     timer.start()
     running.add(process)
+    if interrupted.is_set():
+        end_group(process)
     assert process.stdout is not None
     try:
         for line in process.stdout:
