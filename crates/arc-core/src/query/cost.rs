@@ -37,6 +37,10 @@ const EXPLAINED: u64 = 16;
 /// Columns that one `SELECT` may have.
 const MAX_COLUMNS: u64 = 16_384;
 
+/// Columns that one may have of which the planner compares each with all others, which no check ends: with the names of
+/// all written out, this takes two seconds.
+const MAX_COMPARED: u64 = 2_048;
+
 /// Parts and entries that planning may walk through: it goes through all that a `SELECT` reads for
 /// each of its columns, and through the common table expressions in scope for each query.
 const MAX_STEPS: u64 = 100_000_000;
@@ -44,17 +48,46 @@ const MAX_STEPS: u64 = 100_000_000;
 /// Bytes of a constant that count as much as one expression.
 const ENTRY_BYTES: usize = 64;
 
-/// Returns an error if planning `statement` would take too much time or memory. `width` says how
-/// many columns a table has.
-pub(super) fn check(statement: &Parsed, width: &dyn Fn(&ObjectName) -> usize) -> Result<()> {
+/// How wide the lists of a statement are.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Widths {
+    pub(super) widest: u64,
+    /// Pairs of columns of one list, in all of them.
+    pairs: u64,
+}
+
+impl Widths {
+    /// Returns an error if comparing the columns of each list would take too much time.
+    pub(super) fn check_pairs(self) -> Result<()> {
+        if self.pairs <= MAX_COMPARED * MAX_COMPARED {
+            return Ok(());
+        }
+        refuse(format!(
+            "the statement is too large: its SELECTs may have {MAX_COMPARED} columns where one of them has groups, aggregates, \
+             windows, DISTINCT or unnest, or sorts by expressions of what it names"
+        ))
+    }
+}
+
+/// Returns how wide the lists of a statement are; an error if planning it would take too much time or
+/// memory. `width` says how many columns a table has.
+pub(super) fn check(statement: &Parsed, width: &dyn Fn(&ObjectName) -> usize) -> Result<Widths> {
     let (statement, share) = match statement {
         Parsed::Explain(explain) => (&*explain.statement, EXPLAINED),
         other => (other, 1),
     };
-    let Parsed::Statement(statement) = statement else { return Ok(()) };
-    let mut sums =
-        Sums { width, frames: Vec::new(), last: Cte::default(), made: 0, steps: 0, most: MAX_ENTRIES / share };
-    walk::read(statement, &mut sums)
+    let Parsed::Statement(statement) = statement else { return Ok(Widths::default()) };
+    let mut sums = Sums {
+        width,
+        frames: Vec::new(),
+        last: Cte::default(),
+        widths: Widths::default(),
+        made: 0,
+        steps: 0,
+        most: MAX_ENTRIES / share,
+    };
+    walk::read(statement, &mut sums)?;
+    Ok(sums.widths)
 }
 
 /// How large the plan of something is.
@@ -112,6 +145,7 @@ struct Sums<'a> {
     frames: Vec<QueryScope>,
     /// The query that was walked through last.
     last: Cte,
+    widths: Widths,
     /// Columns and expressions, where a common table expression counts once.
     made: u64,
     steps: u64,
@@ -263,6 +297,8 @@ impl Visitor for Sums<'_> {
             items => width_of(items, columns, &frame.tables),
         };
         few_enough(width)?;
+        self.widths.widest = self.widths.widest.max(width);
+        self.widths.pairs = self.widths.pairs.saturating_add(width * width);
         self.walk((select.projection.len() as u64 + 1).saturating_mul(from))?;
         // The step of each window has the columns of those before it.
         let of_windows = windows.saturating_mul(columns).saturating_add(windows.saturating_mul(windows));

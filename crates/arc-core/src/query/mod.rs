@@ -76,6 +76,7 @@ mod undictionary_group_keys;
 mod unique_names;
 mod unplanned;
 mod walk;
+mod wide_lists;
 mod wide_rows;
 mod window_memory;
 mod windows;

@@ -23,13 +23,14 @@ use super::{
     catalog::Catalogs,
     compat, constants,
     coop::{self, Over},
-    cost, deep, error, functions, growth, guard, latest, parameters,
+    cost::{self, Widths},
+    deep, error, functions, growth, guard, latest, parameters,
     past::{self, Moment, TablesInTime},
-    planning::Threads,
+    planning::{self, Threads},
     scale, scoped, session, show, sized,
     statement::{self, ReadRequest, Statement, refuse},
     unplanned::{self, FunctionKind},
-    wide_rows, window_memory, windows, written_out,
+    wide_lists, wide_rows, window_memory, windows, written_out,
 };
 #[cfg(feature = "distributed")]
 use super::{account::Accounts, distributed};
@@ -376,7 +377,7 @@ impl StatementPlanning {
             known.push(match moment {
                 Moment::Snapshot(name) => PastMoment::Snapshot(name),
                 Moment::Time(time) => {
-                    let plan = self.guarded(parsed(&past::query_of(&time))?).await?;
+                    let plan = self.guarded(parsed(&past::query_of(&time))?, Widths::default()).await?;
                     let plan = self.state.optimize(&plan).map_err(error::from_datafusion)?;
                     PastMoment::Time(past::time_of(&plan, &time)?)
                 }
@@ -387,15 +388,15 @@ impl StatementPlanning {
     }
 
     async fn logical(&mut self, statement: Parsed) -> Result<LogicalPlan> {
-        cost::check(&statement, &|name| self.width(name))?;
-        let Parsed::Explain(mut explain) = statement else { return self.guarded(statement).await };
+        let widths = cost::check(&statement, &|name| self.width(name))?;
+        let Parsed::Explain(mut explain) = statement else { return self.guarded(statement, widths).await };
         if matches!(*explain.statement, Parsed::Explain(_)) {
             return refuse("EXPLAIN of EXPLAIN is not supported");
         }
         // A plan is written as text only once it is allowed: what is asked for is planned first,
         // and put in the place of another.
         let explained = mem::replace(&mut *explain.statement, parsed("VALUES (1)")?);
-        let explained = Arc::new(self.guarded(explained).await?);
+        let explained = Arc::new(self.guarded(explained, widths).await?);
         let plan = self.state.statement_to_plan(Parsed::Explain(explain)).await.map_err(error::from_datafusion)?;
         match plan {
             LogicalPlan::Explain(mut explain) => {
@@ -411,14 +412,18 @@ impl StatementPlanning {
         }
     }
 
-    async fn guarded(&mut self, mut statement: Parsed) -> Result<LogicalPlan> {
+    /// Plans a statement, if all that is in it is allowed.
+    async fn guarded(&mut self, mut statement: Parsed, widths: Widths) -> Result<LogicalPlan> {
         growth::check(&statement)?;
         growth::call_by_own_names(&mut statement, &|name| self.own_name(name));
         let named = self.tables_named(&statement)?;
         let missing = named.into_iter().filter(|table| self.schema(table).is_none()).collect::<Vec<_>>();
-        let plan = match self.state.statement_to_plan(statement).await {
-            Ok(plan) => plan,
-            Err(error) => return Err(not_found(&error, &missing).unwrap_or_else(|| error::from_datafusion(error))),
+        let plan = match self.wide(&statement, widths).await? {
+            Some(plan) => plan,
+            None => match self.state.statement_to_plan(statement).await {
+                Ok(plan) => plan,
+                Err(error) => return Err(not_found(&error, &missing).unwrap_or_else(|| error::from_datafusion(error))),
+            },
         };
         let widest = guard::check(&plan)?;
         written_out::check(&plan).map_err(error::from_datafusion)?;
@@ -426,6 +431,32 @@ impl StatementPlanning {
         let rows = ConfigNonZeroUsize::try_new(scale::batch_rows(self.memory_bytes, widest));
         options.execution.batch_size = rows.map_err(error::from_datafusion)?;
         Ok(plan)
+    }
+
+    /// Plans a statement that has wide lists past the step that takes long of them; `None` if there are none, or it has to be
+    /// planned as it is.
+    async fn wide(&self, statement: &Parsed, widths: Widths) -> Result<Option<LogicalPlan>> {
+        if widths.widest < wide_lists::MIN_WIDTH {
+            return Ok(None);
+        }
+        if let Some(marked) = wide_lists::mark(statement, &|name| self.function_kind(name)) {
+            if !marked.is_whole {
+                widths.check_pairs()?;
+            }
+            match self.state.statement_to_plan(marked.statement).await {
+                Ok(plan) => {
+                    if let Some(plan) = wide_lists::unmark(plan).map_err(error::from_datafusion)? {
+                        return Ok(Some(plan));
+                    }
+                }
+                Err(error) if widths.check_pairs().is_err() => return Err(error::from_datafusion(error)),
+                // The statement as it is tells it in its own words.
+                Err(_) => {}
+            }
+        }
+        widths.check_pairs()?;
+        planning::check().map_err(error::from_datafusion)?;
+        Ok(None)
     }
 
     /// Returns how many columns a table has that a statement names.

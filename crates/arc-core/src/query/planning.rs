@@ -18,6 +18,8 @@ use datafusion::{
     common::{DataFusionError, Result as PlanResult, config::ConfigOptions, tree_node::Transformed},
     logical_expr::LogicalPlan,
     optimizer::{AnalyzerRule, ApplyOrder, OptimizerConfig, OptimizerRule},
+    physical_optimizer::{PhysicalOptimizerContext, PhysicalOptimizerRule},
+    physical_plan::ExecutionPlan,
 };
 use parking_lot::Mutex;
 use tokio::{
@@ -176,6 +178,30 @@ impl AnalyzerRule for AbortableRule<Arc<dyn AnalyzerRule + Send + Sync>> {
 
     fn name(&self) -> &str {
         self.0.name()
+    }
+}
+
+impl PhysicalOptimizerRule for AbortableRule<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn schema_check(&self) -> bool {
+        self.0.schema_check()
+    }
+
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> PlanResult<Arc<dyn ExecutionPlan>> {
+        check()?;
+        self.0.optimize(plan, config)
+    }
+
+    fn optimize_with_context(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        context: &dyn PhysicalOptimizerContext,
+    ) -> PlanResult<Arc<dyn ExecutionPlan>> {
+        check()?;
+        self.0.optimize_with_context(plan, context)
     }
 }
 

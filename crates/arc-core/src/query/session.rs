@@ -82,7 +82,9 @@ pub(super) fn base_state(place: DataPlace<'_>, options: &Options, memory: Arc<Me
         .with_table_function_list(all_default_table_functions())
         .with_analyzer_rules(analyzer_rules().into_iter().map(|rule| Arc::new(AbortableRule(rule)) as _).collect())
         .with_optimizer_rules(optimizer_rules().into_iter().map(|rule| Arc::new(AbortableRule(rule)) as _).collect())
-        .with_physical_optimizer_rules(physical_optimizer_rules())
+        .with_physical_optimizer_rules(
+            physical_optimizer_rules().into_iter().map(|rule| Arc::new(AbortableRule(rule)) as _).collect(),
+        )
         .build())
 }
 

@@ -27,25 +27,30 @@ const MAX_BYTES: usize = 4 << 20;
 /// Most characters of a table, which are as many in each row as in the widest.
 const MAX_DRAWN: usize = 8 << 20;
 
+/// Most characters of a value or a name: what is wider than a column may be is broken into lines, word by word, each of which
+/// the line so far is measured for.
+const MAX_WIDTH: usize = u16::MAX as usize - 2;
+
 /// Encodes an answer as a table.
 pub(super) struct Table {
     schema: SchemaRef,
     batches: Vec<RecordBatch>,
     rows: usize,
     bytes: usize,
-    /// The characters of the widest value of each column.
+    /// The characters of the name of each column, or its widest value.
     widest: Vec<usize>,
     out: Vec<u8>,
 }
 
 impl Table {
     pub(super) fn open(schema: &SchemaRef) -> Self {
-        let (schema, widest) = (layout::readable(schema, false), vec![0; schema.fields().len()]);
+        let schema = layout::readable(schema, false);
+        let widest = schema.fields().iter().map(|field| field.name().len()).collect();
         Self { schema, batches: Vec::new(), rows: 0, bytes: 0, widest, out: Vec::new() }
     }
 
-    /// Returns how many characters the table has with a batch, or more than there may be.
-    fn drawn_with(&mut self, batch: &RecordBatch) -> Result<usize, ArrowError> {
+    /// Measures the values of a batch.
+    fn measure(&mut self, batch: &RecordBatch) -> Result<(), ArrowError> {
         for (column, widest) in batch.columns().iter().zip(&mut self.widest) {
             let shown = ArrayFormatter::try_new(column, &FormatOptions::default())?;
             for row in 0..batch.num_rows() {
@@ -55,7 +60,23 @@ impl Table {
                 *widest = length.0.max(*widest);
             }
         }
-        Ok(self.widest.iter().sum::<usize>().saturating_mul(self.rows))
+        Ok(())
+    }
+
+    /// Refuses a table that is too wide or too large to be drawn.
+    fn check(&self) -> Result<(), Failure> {
+        let drawn = self.widest.iter().sum::<usize>().saturating_mul(self.rows);
+        let text = if self.widest.iter().any(|widest| *widest > MAX_WIDTH) {
+            format!("a drawn table has values and names of at most {MAX_WIDTH} characters; ask for another format")
+        } else if drawn > MAX_DRAWN {
+            format!(
+                "a drawn table has at most {MAX_DRAWN} characters, and is as wide as its widest values in each row; ask for \
+                 another format"
+            )
+        } else {
+            return Ok(());
+        };
+        Err(Failure::bad_request(text))
     }
 }
 
@@ -65,7 +86,7 @@ struct Length(usize);
 impl Write for Length {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.0 += text.len();
-        if self.0 <= MAX_DRAWN { Ok(()) } else { Err(fmt::Error) }
+        if self.0 <= MAX_WIDTH { Ok(()) } else { Err(fmt::Error) }
     }
 }
 
@@ -79,18 +100,15 @@ impl Encode for Table {
                 format!("a drawn table has at most {MAX_ROWS} rows of {MAX_BYTES} bytes; ask for another format");
             return Err(Failure::bad_request(text));
         }
-        if self.drawn_with(&batch).map_err(unencodable)? > MAX_DRAWN {
-            let text = format!(
-                "a drawn table has at most {MAX_DRAWN} characters, and is as wide as its widest values in each row; ask for \
-                 another format"
-            );
-            return Err(Failure::bad_request(text));
-        }
+        self.measure(&batch).map_err(unencodable)?;
+        self.check()?;
         self.batches.push(batch);
         Ok(())
     }
 
     fn finish(&mut self) -> Result<bool, Failure> {
+        // The names of an answer without rows, too.
+        self.check()?;
         let drawn = pretty_format_batches_with_schema(SchemaRef::clone(&self.schema), &self.batches);
         self.out = drawn.map_err(unencodable)?.to_string().into_bytes();
         Ok(true)
@@ -140,9 +158,26 @@ mod tests {
         let mut table = Table::open(&texts(1).schema());
         table.append(&texts(4_000)).unwrap();
         assert_eq!(table.append(&texts(4_200)).unwrap_err().status.as_u16(), 400);
-        let one = texts(3 << 20).slice(0, 1);
-        let mut table = Table::open(&one.schema());
-        table.append(&one).unwrap();
-        assert!(table.append(&texts(1)).is_err(), "each of its rows would be as long");
+    }
+
+    #[test]
+    fn a_value_or_a_name_wider_than_a_column_is_refused() {
+        let words = |long: usize| "a ".repeat(long / 2);
+        let one = |name: String, text: String| {
+            RecordBatch::try_from_iter([(name, Arc::new(StringArray::from_iter_values([text])) as ArrayRef)]).unwrap()
+        };
+        for (name, text) in [(MAX_WIDTH + 1, 2), (2, MAX_WIDTH + 1), (MAX_WIDTH + 1, MAX_WIDTH + 1)] {
+            let batch = one(words(name), words(text));
+            let mut table = Table::open(&batch.schema());
+            let refused = table.append(&batch).and_then(|()| table.finish()).unwrap_err();
+            assert_eq!(refused.status.as_u16(), 400);
+        }
+        let mut table = Table::open(&one(words(MAX_WIDTH + 1), String::new()).schema());
+        assert!(table.finish().is_err(), "a name is drawn without rows");
+        let widest = one("text".to_owned(), words(MAX_WIDTH - 1));
+        let mut table = Table::open(&widest.schema());
+        table.append(&widest).unwrap();
+        table.finish().unwrap();
+        assert_eq!(table.out.iter().filter(|byte| **byte == b'\n').count(), 4, "no value is broken");
     }
 }

@@ -4,13 +4,13 @@
 //! time is equal to two (apache/datafusion#13212, mended by #25211). `AT TIME ZONE` says that it is meant so: only the casts
 //! that are put in to make types the same read it as UTC.
 
-use std::{str::FromStr, sync::Arc};
+use std::sync::Arc;
 
 use arrow::{
     array::timezone::Tz,
     datatypes::{
         DECIMAL32_MAX_PRECISION, DECIMAL64_MAX_PRECISION, DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType,
-        Field,
+        Field, TimeUnit,
     },
 };
 use datafusion::{
@@ -51,9 +51,10 @@ impl AnalyzerRule for TimesOfUtc {
 fn mark(expr: Expr) -> Result<Transformed<Expr>> {
     match &expr {
         Expr::Cast(Cast { field, .. }) | Expr::TryCast(TryCast { field, .. }) => check_type(field.data_type())?,
-        Expr::ScalarFunction(function) if matches!(function.name(), "arrow_cast" | "arrow_try_cast") => {
-            if let [_, Expr::Literal(name, _)] = &*function.args
-                && let Some(Ok(data_type)) = name.try_as_str().flatten().map(DataType::from_str)
+        Expr::ScalarFunction(function) => {
+            if let [_, Expr::Literal(text, _)] = &*function.args
+                && let Some(text) = text.try_as_str().flatten()
+                && let Some(data_type) = asked_type(function.name(), text)
             {
                 check_type(&data_type)?;
             }
@@ -67,6 +68,15 @@ fn mark(expr: Expr) -> Result<Transformed<Expr>> {
         }
         other => Transformed::no(other),
     })
+}
+
+/// Returns the type that a function gives its result which is told it in a text.
+fn asked_type(function: &str, text: &str) -> Option<DataType> {
+    match function {
+        "arrow_cast" | "arrow_try_cast" => text.parse().ok(),
+        "from_unixtime" => Some(DataType::Timestamp(TimeUnit::Second, Some(text.into()))),
+        _ => None,
+    }
 }
 
 /// Refuses types whose values cannot all be shown: zones that nobody knows, and `Date64`, of which DataFusion cannot write

@@ -34,4 +34,5 @@ mod spread;
 mod statements;
 mod three_values;
 mod times;
+mod wide;
 mod window_values;

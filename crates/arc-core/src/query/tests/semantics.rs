@@ -651,6 +651,7 @@ async fn statements_without_a_right_answer_are_refused() {
         ("SELECT arrow_cast(time, 'Timestamp(ns, \"Europe/Nowhere\")') FROM m", "Europe/Nowhere"),
         ("SELECT time AT TIME ZONE 'Europe/Nowhere' FROM m", "Europe/Nowhere"),
         ("SELECT count(*) FROM m WHERE time > TIMESTAMP '1970-01-01' AT TIME ZONE 'Europe/Nowhere'", "Europe/Nowhere"),
+        ("SELECT named_struct('a', from_unixtime(i, 'Europe/Nowhere')) FROM m", "Europe/Nowhere"),
         (
             "SELECT sum(i) OVER (ORDER BY time RANGE BETWEEN INTERVAL '-1 day' PRECEDING AND CURRENT ROW) FROM m",
             "negative",
