@@ -381,6 +381,11 @@ impl TableBuffer {
         self.newest_frozen = self.newest_frozen.max(newest);
     }
 
+    /// Returns up to which time files are known to hold rows, or a later one.
+    pub(crate) fn newest_in_files(&self) -> i64 {
+        self.unseen
+    }
+
     /// Moves the newest time of each row's series on; returns the rows that are not newer than
     /// their series.
     fn note_newest(&mut self, series: &[SeriesId], times: &[i64]) -> Vec<u32> {

@@ -181,7 +181,15 @@ pub(crate) fn oldest_leased(vfs: &dyn Vfs, root: &Path, now_ns: i64) -> Option<u
     let mut oldest = None;
     for entry in entries.iter().filter(|entry| !entry.is_dir) {
         let path = folder.join(&entry.name);
-        let Some(LeaseRecord { number, expires_ns, .. }) = read(vfs, &path) else { continue };
+        let (number, expires_ns) = match read(vfs, &path) {
+            Ok(Some(LeaseRecord { number, expires_ns, .. })) => (number, expires_ns),
+            Ok(None) => continue,
+            Err(error) => {
+                tracing::warn!(path = %path.display(), %error, "cannot read a lease: nothing is removed that it may be for");
+                oldest = Some(0);
+                continue;
+            }
+        };
         if now_ns < expires_ns && expires_ns.saturating_sub(now_ns) <= nanoseconds(LONGEST) {
             oldest = Some(oldest.map_or(number, |oldest: u64| oldest.min(number)));
         } else if now_ns.saturating_sub(expires_ns) > nanoseconds(FORGET_AFTER) {
@@ -191,9 +199,13 @@ pub(crate) fn oldest_leased(vfs: &dyn Vfs, root: &Path, now_ns: i64) -> Option<u
     oldest
 }
 
-fn read(vfs: &dyn Vfs, path: &Path) -> Option<LeaseRecord> {
-    let bytes = vfs.read(path).ok()?;
-    serde_json::from_slice(&bytes).ok().filter(|record: &LeaseRecord| record.arc_reader >= FORMAT_VERSION)
+/// Reads a lease; `None` if it has gone, or is none: what a loss of power left of one is for nobody.
+fn read(vfs: &dyn Vfs, path: &Path) -> io::Result<Option<LeaseRecord>> {
+    match vfs.read(path) {
+        Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok().filter(|is: &LeaseRecord| is.arc_reader >= FORMAT_VERSION)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 fn nanoseconds(time: Duration) -> i64 {
@@ -203,7 +215,7 @@ fn nanoseconds(time: Duration) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vfs::{CrashFs, Fault, FaultFs};
+    use crate::vfs::{CrashFs, Fault, FaultFs, Operation};
 
     const ROOT: &str = "/store";
     const SECOND: i64 = 1_000_000_000;
@@ -251,6 +263,19 @@ mod tests {
         let newer = r#"{"arc_reader":2,"number":3,"expires_ns":9,"more":[]}"#;
         vfs.create_new(&folder.join("e")).unwrap().write_all_at(&[newer.as_bytes()], 0).unwrap();
         assert_eq!(oldest_leased(&*vfs, Path::new(ROOT), 0), Some(3), "that of a newer build does");
+    }
+
+    #[test]
+    fn a_lease_that_cannot_be_read_for_a_moment_holds_everything() {
+        let (fs, vfs) = disk();
+        let faults = FaultFs::new(Arc::new(fs));
+        let mut lease = ReadLease::new(vfs, Path::new(ROOT), 7);
+        lease.renew(7, 0);
+        for error in [io::ErrorKind::Other, io::ErrorKind::TimedOut, io::ErrorKind::PermissionDenied] {
+            faults.set(Fault::nth(1, error).of(Operation::Read));
+            assert_eq!(oldest_leased(&faults, Path::new(ROOT), 1), Some(0));
+            assert_eq!(oldest_leased(&faults, Path::new(ROOT), 1), Some(7));
+        }
     }
 
     #[test]

@@ -24,7 +24,7 @@ use std::{io::ErrorKind, path::Path, sync::Arc};
 pub(crate) use begin::StreamStart;
 pub(crate) use follow::Advance;
 
-pub(crate) use self::history::{CommitMark, FoundHistory, HistoryWindow, ManifestHistory, PastFile};
+pub(crate) use self::history::{CommitMark, FoundHistory, HistoryWindow, ManifestHistory, MarkAt, PastFile};
 use super::{
     ManifestEdit, ManifestState, NamedSnapshot,
     object::{
@@ -112,7 +112,7 @@ impl Manifest {
             return Err(damage.unwrap_or(error));
         }
         manifest.remove(&listing.temporary);
-        let past = window.map(|window| manifest.load_history(&listing, window.from_ns)).unwrap_or_default();
+        let past = window.map(|window| manifest.load_history(&listing, window)).unwrap_or_default();
         if manifest.number == 0 {
             let time_ns = window.map(|window| window.now_ns);
             let origin = window.map(|window| window.origin.to_string());
@@ -267,7 +267,6 @@ impl Manifest {
             self.write_snapshot()?;
         }
         let named = NamedSnapshot { number: self.number, time_ns };
-        let time_ns = self.state.time_ns.map_or(time_ns, |last| last.max(time_ns));
         let snapshots_added = vec![(name.to_owned(), named)];
         self.commit(ManifestEdit { time_ns: Some(time_ns), snapshots_added, ..ManifestEdit::default() })
     }
@@ -356,7 +355,7 @@ fn read<T>(
 }
 
 /// Reads the state after the commit of this number, and the checksum of that.
-fn read_snapshot(location: &dyn ObjectLocation, number: u64) -> Result<(ManifestState, u32)> {
+pub(super) fn read_snapshot(location: &dyn ObjectLocation, number: u64) -> Result<(ManifestState, u32)> {
     read(location, ObjectId::snapshot(number), |object, path| {
         let state: ManifestState = decode_payload(object.payload, path)?;
         state.check_all().map_err(|reason| Error::corrupt(path, PAYLOAD_OFFSET, reason))?;

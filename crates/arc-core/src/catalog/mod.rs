@@ -30,14 +30,14 @@ pub(crate) use layout::{
     check_layout, check_log_is_there, check_marker, create_folders, mark_log, open_layout, sync_parents, write_marker,
 };
 pub(crate) use leases::{ReadLease, oldest_leased};
-pub(crate) use manifest::{Advance, CommitMark, FoundHistory, HistoryWindow, Manifest, ManifestHistory, PastFile};
+pub(crate) use manifest::{Advance, FoundHistory, HistoryWindow, Manifest, ManifestHistory, MarkAt, PastFile};
 #[cfg(test)]
 pub(crate) use object::NEWEST_VERSION;
 pub(crate) use pushes::{Adoption, AdoptionEdit, AdoptionTable, PushStream};
 pub(crate) use receipts::{Fingerprint, IdempotencyRecord, ReceiptsEdit};
 pub(crate) use state::ManifestState;
 pub(crate) use store_marker::check_has_no_store;
-pub(crate) use survey::{ManifestSurvey, survey};
+pub(crate) use survey::{ManifestSurvey, named_state, survey};
 #[cfg(feature = "object-store")]
 pub(crate) use {
     edit::WriterClaim,

@@ -11,7 +11,7 @@ use std::{
 
 use super::{
     ManifestEdit, ManifestState,
-    manifest::{Listing, decode_payload},
+    manifest::{Listing, decode_payload, read_snapshot},
     object::{ObjectId, PAYLOAD_OFFSET, PREVIOUS_OFFSET, decode},
 };
 use crate::{
@@ -65,6 +65,15 @@ struct Base {
 /// As of [`survey_at`].
 pub(crate) fn survey(vfs: &dyn Vfs, dir: &Path) -> Result<ManifestSurvey> {
     survey_at(&FolderLocation::new(vfs, dir))
+}
+
+/// Reads the state that has a name, as it was after the commit of this number.
+///
+/// # Errors
+///
+/// [`Error::Corrupt`] if it is missing or damaged, [`Error::Io`].
+pub(crate) fn named_state(vfs: &dyn Vfs, dir: &Path, number: u64) -> Result<ManifestState> {
+    read_snapshot(&FolderLocation::new(vfs, dir), number).map(|(state, _)| state)
 }
 
 /// Looks through the manifest in `location`, which may be missing.

@@ -23,10 +23,13 @@ pub(crate) struct ClearedOrphans {
     pub(crate) stray: Vec<String>,
     /// Files that are named, and lie in `past/`, by the paths that they are named by.
     pub(crate) away: Vec<String>,
+    /// Files of older states that are not there, by their names.
+    pub(crate) gone: Vec<String>,
 }
 
-/// Removes the data files below `<root>/data` and in `<root>/past` that `named` lacks and `is_kept`
-/// refuses, finished or not; also the folders that are empty.
+/// Removes the data files below `<root>/data` and in `<root>/past` that `named` and `past` lack and
+/// `is_kept` refuses, finished or not; also the folders that are empty. `past` has the names of files of
+/// older states.
 ///
 /// Only files named as we name them (a ULID, `.parquet` or `.pack`, perhaps `.tmp`) are touched. A
 /// pack is named by each data file in it. To be called before anything is flushed, with the files
@@ -46,13 +49,19 @@ pub(crate) fn remove_orphans(
     vfs: &dyn Vfs,
     root: &Path,
     named: &HashSet<&str>,
+    past: &HashSet<&str>,
     is_kept: impl Fn(&str) -> bool,
     set_aside: impl FnOnce(&[PathBuf]) -> Result<()>,
 ) -> Result<ClearedOrphans> {
     let FoundFiles { files, empty_folders } = find_data_files(vfs, root)?;
     let missing = missing(&files, named);
     let away = named_in_past(&files, named);
-    let (kept, mut orphans): (Vec<_>, Vec<_>) = unnamed(files, named).into_iter().partition(|path| is_kept(path));
+    let gone = {
+        let there: HashSet<&str> = files.iter().map(|path| file_name(path)).collect();
+        past.difference(&there).map(|name| (*name).to_owned()).collect()
+    };
+    let is_kept = |path: &String| past.contains(file_name(path)) || is_kept(path);
+    let (kept, mut orphans): (Vec<_>, Vec<_>) = unnamed(files, named).into_iter().partition(is_kept);
     if let Some(missing) = missing {
         let whole: Vec<PathBuf> =
             orphans.iter().filter(|path| !path.ends_with(TEMPORARY_SUFFIX)).map(|path| root.join(path)).collect();
@@ -63,7 +72,7 @@ pub(crate) fn remove_orphans(
         }
     }
     let stray = kept.into_iter().filter(|path| past_path(Path::new(path)).is_some()).collect();
-    let mut cleared = ClearedOrphans { removed: Vec::new(), stray, away };
+    let mut cleared = ClearedOrphans { removed: Vec::new(), stray, away, gone };
     for path in orphans {
         match remove_data_file(vfs, root, &path) {
             Ok(()) => cleared.removed.push(path),
@@ -159,7 +168,8 @@ mod tests {
             vfs.create_new(&path).unwrap();
         }
         let unasked = |_: &[PathBuf]| -> Result<()> { panic!("nothing is missing") };
-        let cleared = remove_orphans(&vfs, root, &HashSet::from([live.as_str()]), |_| false, unasked).unwrap();
+        let cleared =
+            remove_orphans(&vfs, root, &HashSet::from([live.as_str()]), &HashSet::new(), |_| false, unasked).unwrap();
         let mut removed = cleared.removed;
         removed.sort();
         let mut expected = orphans.to_vec();
@@ -172,6 +182,7 @@ mod tests {
         let mut kept = kept.to_vec();
         kept.sort();
         assert_eq!(left, kept);
-        assert!(remove_orphans(&CrashFs::new(), root, &HashSet::new(), |_| false, unasked).unwrap().removed.is_empty());
+        let none = HashSet::new();
+        assert!(remove_orphans(&CrashFs::new(), root, &none, &none, |_| false, unasked).unwrap().removed.is_empty());
     }
 }

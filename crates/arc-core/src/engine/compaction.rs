@@ -7,11 +7,15 @@
 //! two loses and doubles nothing: files that no manifest names are removed on open, be they outputs
 //! that came too early or inputs that are still there.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::Duration,
+};
 
 use hashbrown::{HashMap, HashSet};
 
-use super::{shared::Shared, small_merges::SmallMerges, stats::Counters};
+use super::{compactor::CompactionTurn, shared::Shared, small_merges::SmallMerges, stats::Counters};
 use crate::{
     Error, ErrorKind, Result,
     catalog::{ManifestEdit, TableEdit},
@@ -105,7 +109,7 @@ impl Shared {
 
     fn compaction_round(&self) -> Round {
         let mut round = Round::default();
-        let _turn = match self.compactor.turn() {
+        let mut turn = match self.compactor.turn() {
             Ok(turn) => turn,
             Err(closed) => {
                 round.note_failure(Err(closed));
@@ -123,8 +127,11 @@ impl Shared {
                     // Asked anew for each table: the merges before it took their time.
                     let from_ns = table.retention.or(&database.retention).oldest_ns(self.clock.now_ns());
                     let from_ns = from_ns.filter(|_| !self.options.retention_waits_for_push);
-                    let compacted = self.compact_table(&table, Keep { from_ns }, &mut small, &mut round);
+                    let compacted = self.compact_table(&table, Keep { from_ns }, &mut turn, &mut small, &mut round);
                     round.note_failure(compacted);
+                    if small.is_empty() {
+                        round.note_failure(turn.give_way().map(drop));
+                    }
                 }
             }
             match small.commit(&mut round) {
@@ -149,6 +156,7 @@ impl Shared {
         &self,
         table: &Arc<Table>,
         keep: Keep,
+        turn: &mut CompactionTurn<'_>,
         small: &mut SmallMerges<'_>,
         round: &mut Round,
     ) -> Result<()> {
@@ -182,6 +190,9 @@ impl Shared {
             let most_bytes = if is_purge { settings.target_bytes } else { 0 };
             for tasks in batches(tasks, most_bytes) {
                 self.merge(table, tasks, keep, round)?;
+                if small.is_empty() && turn.give_way()? {
+                    break;
+                }
             }
         }
         Ok(())
@@ -292,7 +303,15 @@ impl Shared {
         self.wait_for_memory();
         let _memory = self.memory.reserve(job.memory_bytes());
         self.folders.check()?;
-        let made = run(&job, path).inspect_err(|error| {
+        let made = catch_unwind(AssertUnwindSafe(|| run(&job, path))).unwrap_or_else(|_| {
+            let first = task.files.first().map(|file| self.root.join(&file.path)).unwrap_or_default();
+            Err(Error::corrupt(
+                first,
+                0,
+                "it, or one that is merged with it, is damaged in a way that nothing is known of",
+            ))
+        });
+        let made = made.inspect_err(|error| {
             self.folders.note_unsynced(error);
             paths.iter().for_each(|path| self.leftovers.leave(path));
         })?;
@@ -439,7 +458,12 @@ pub(super) fn spawn(shared: &Arc<Shared>) -> std::io::Result<sync::thread::JoinH
     sync::thread::Builder::new().name("arc-compact".into()).spawn(move || {
         let mut sleep = Some(Duration::ZERO);
         while shared.compactor.wait(sleep) {
-            let round = shared.compaction_round();
+            let round = catch_unwind(AssertUnwindSafe(|| shared.compaction_round())).unwrap_or_else(|_| {
+                Counters::add(&shared.counters.compaction_failures, 1);
+                let mut round = Round::default();
+                round.note_failure(Err(Error::internal("a round of compaction has panicked")));
+                round
+            });
             let due_ns = round.next_due_ns.map(|due| due.saturating_sub(shared.clock.now_ns()).max(0).unsigned_abs());
             sleep = due_ns.map(|ns| Duration::from_nanos(ns).min(LONGEST_SLEEP));
             match round.failed {
@@ -461,8 +485,140 @@ pub(super) fn spawn(shared: &Arc<Shared>) -> std::io::Result<sync::thread::JoinH
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
-    use crate::{Engine, Options, compaction::moves};
+    use crate::{
+        Engine, Options,
+        clock::{Clock, SystemClock},
+        compaction::moves,
+        model::PastMoment,
+        random::{RandomSource, SystemRandom},
+        sync::Mutex,
+    };
+
+    /// Panics once in a merge, or in each round, from when it is told to.
+    #[derive(Debug, Default, Clone)]
+    struct Panicking(Arc<AtomicBool>);
+
+    impl Panicking {
+        fn set(&self, is_on: bool) {
+            self.0.store(is_on, Ordering::SeqCst);
+        }
+    }
+
+    impl RandomSource for Panicking {
+        fn next(&self) -> u64 {
+            assert!(!self.0.swap(false, Ordering::SeqCst), "as planned");
+            SystemRandom::default().next()
+        }
+    }
+
+    impl Clock for Panicking {
+        fn now_ns(&self) -> i64 {
+            let is_round = std::thread::current().name() == Some("arc-compact");
+            assert!(!is_round || !self.0.load(Ordering::SeqCst), "as planned");
+            SystemClock.now_ns()
+        }
+    }
+
+    fn write_two_files(engine: &Engine, table: &str) {
+        for n in 1..3 {
+            assert_eq!(engine.write_lp("d", format!("{table},h=a v={n} {n}").as_bytes()).unwrap().points, 1);
+            engine.flush().unwrap();
+        }
+    }
+
+    #[test]
+    fn files_whose_merge_panics_are_left_alone_and_others_are_merged() {
+        let (dir, random) = (tempfile::tempdir().unwrap(), Panicking::default());
+        let options = Options { compaction: false, compaction_files: 2, ..Options::default() };
+        let builder = Engine::builder(dir.path().join("data")).options(options).random(Arc::new(random.clone()));
+        let engine = builder.open().unwrap();
+        write_two_files(&engine, "m");
+        write_two_files(&engine, "n");
+        random.set(true);
+        let error = engine.compact().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+        let mut files = ["m", "n"].map(|table| engine.data_files("d", table).unwrap().len());
+        files.sort_unstable();
+        assert_eq!((files, engine.stats().compaction_failures), ([1, 2], 1));
+        assert_eq!(engine.compact().unwrap().merges, 1, "who asks for it has all be tried again");
+        assert!(engine.verify().unwrap().is_clean());
+    }
+
+    /// Has a table restored while the next merge is on its way, which goes on once that waits for it.
+    #[derive(Debug, Default, Clone)]
+    struct Meeting {
+        engine: Arc<Mutex<Option<Engine>>>,
+        /// Merges that there were when the table was restored.
+        restored_after: Arc<Mutex<Option<u64>>>,
+    }
+
+    impl RandomSource for Meeting {
+        fn next(&self) -> u64 {
+            if let Some(engine) = self.engine.lock().take() {
+                let (restorer, restored_after) = (engine.clone(), Arc::clone(&self.restored_after));
+                std::thread::spawn(move || {
+                    restorer.restore_table("d", "m0", &PastMoment::Snapshot("before".into())).unwrap();
+                    *restored_after.lock() = Some(restorer.stats().compactions);
+                });
+                while engine.writer().unwrap().compactor.waiting() == 0 {
+                    std::thread::yield_now();
+                }
+            }
+            SystemRandom::default().next()
+        }
+    }
+
+    #[test]
+    fn a_restore_waits_for_a_merge_and_not_for_a_round() {
+        let (dir, meeting) = (tempfile::tempdir().unwrap(), Meeting::default());
+        let options = Options { compaction: false, compaction_files: 2, ..Options::default() };
+        let builder = Engine::builder(dir.path().join("data")).options(options).random(Arc::new(meeting.clone()));
+        let engine = builder.open().unwrap();
+        let text = |n: u64| {
+            (0..60).map(|part| format!("{:016x}", SystemRandom::default().next() ^ part ^ n)).collect::<String>()
+        };
+        for file in 0..2_u64 {
+            for table in 0..6 {
+                // Too large to be committed with those of other tables.
+                let lines = (0..400)
+                    .map(|n| format!("m{table},h=a s=\"{}\" {}\n", text(n), file * 400 + n))
+                    .collect::<String>();
+                assert_eq!(engine.write_lp("d", lines.as_bytes()).unwrap().points, 400);
+            }
+            engine.flush().unwrap();
+        }
+        engine.create_snapshot("before").unwrap();
+        *meeting.engine.lock() = Some(engine.clone());
+        let merges = engine.compact().unwrap().merges;
+        let after = meeting.restored_after.lock().expect("it came before the end of the round");
+        assert!(after < merges, "{after} of {merges}");
+        engine.compact().unwrap();
+        assert!(engine.verify().unwrap().is_clean());
+    }
+
+    #[test]
+    fn a_round_that_panics_is_not_the_last() {
+        let (dir, clock) = (tempfile::tempdir().unwrap(), Panicking::default());
+        let options = Options { compaction_files: 2, ..Options::default() };
+        let builder = Engine::builder(dir.path().join("data")).options(options).clock(Arc::new(clock.clone()));
+        let engine = builder.open().unwrap();
+        let wait = |is_done: &dyn Fn() -> bool| {
+            let until = std::time::Instant::now() + Duration::from_secs(60);
+            while !is_done() {
+                assert!(std::time::Instant::now() < until, "{:?}", engine.stats());
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        };
+        clock.set(true);
+        write_two_files(&engine, "m");
+        wait(&|| engine.stats().compaction_failures > 0);
+        clock.set(false);
+        write_two_files(&engine, "m");
+        wait(&|| engine.stats().compactions > 0);
+    }
 
     #[test]
     fn what_leaves_the_manifest_is_known_to_be_read_before_anybody_else_looks() {

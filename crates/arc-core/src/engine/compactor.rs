@@ -4,7 +4,7 @@
 //! writes a file.
 
 use std::{
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
     time::Duration,
 };
 
@@ -22,6 +22,8 @@ use crate::{
 pub(super) struct Compactor {
     /// Held for a round, so that there is one at a time.
     running: Mutex<()>,
+    /// How many wait for that.
+    waiting: AtomicUsize,
     /// Inputs of merges that met damage: it is said once, not in every round.
     damaged: Mutex<HashSet<String>>,
     packs: PackSizes,
@@ -38,7 +40,27 @@ struct CompactionSignalState {
 
 /// The right to take live data files as inputs, which one thread has at a time.
 #[derive(Debug)]
-pub(super) struct CompactionTurn<'a>(#[expect(dead_code, reason = "held, not read")] MutexGuard<'a, ()>);
+pub(super) struct CompactionTurn<'a> {
+    of: &'a Compactor,
+    running: Option<MutexGuard<'a, ()>>,
+}
+
+impl CompactionTurn<'_> {
+    /// Lets those go first who wait for the turn, and returns whether there were any: what the caller knew
+    /// of live data files may not hold any more.
+    ///
+    /// # Errors
+    ///
+    /// As [`Compactor::check_running`].
+    pub(super) fn give_way(&mut self) -> Result<bool> {
+        if self.of.waiting.load(Ordering::Acquire) == 0 {
+            return Ok(false);
+        }
+        self.running = None;
+        self.running = Some(self.of.running.lock());
+        self.of.check_running().map(|()| true)
+    }
+}
 
 impl Compactor {
     /// Has the thread look at the tables again.
@@ -76,20 +98,28 @@ impl Compactor {
         Ok(())
     }
 
+    /// Returns how many wait for the end of a round.
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Acquire)
+    }
+
     /// Returns what says that the engine stops, for a merge under way.
     pub(super) fn cancelled(&self) -> &AtomicBool {
         &self.cancelled
     }
 
-    /// Waits for the end of a round that runs, and keeps others from beginning.
+    /// Waits for the end of a round that runs, or for it to give way, and keeps others from beginning.
     ///
     /// # Errors
     ///
     /// As [`check_running`](Self::check_running).
     pub(super) fn turn(&self) -> Result<CompactionTurn<'_>> {
+        self.waiting.fetch_add(1, Ordering::AcqRel);
         let running = self.running.lock();
+        self.waiting.fetch_sub(1, Ordering::AcqRel);
         self.check_running()?;
-        Ok(CompactionTurn(running))
+        Ok(CompactionTurn { of: self, running: Some(running) })
     }
 
     /// Leaves files alone from now on: one of them is damaged.

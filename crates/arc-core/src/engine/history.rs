@@ -5,15 +5,7 @@
 //! its own. What such a state needs is kept by three: the manifest its objects, the log its
 //! segments, and `retired` the data files (decision 033). Never changes anything.
 
-use std::{
-    collections::BTreeMap,
-    fmt::Debug,
-    path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicI64, Ordering},
-    },
-};
+use std::{collections::BTreeMap, fmt::Debug, path::Path, sync::Arc};
 
 use ulid::Ulid;
 
@@ -27,12 +19,13 @@ use super::{
     states_at_hand::{MadeFrom, StatesAtHand},
 };
 use crate::{
-    Error, Options, Result,
-    catalog::{CommitMark, FoundHistory, HistoryWindow, Manifest, ManifestEdit, ManifestHistory, ManifestState},
+    Error, Options, Result, SequenceNumber,
+    catalog::{FoundHistory, HistoryWindow, Manifest, ManifestEdit, ManifestHistory, ManifestState, MarkAt},
     memory::MemoryBudget,
     model::{PastMoment, WAL_DIR},
     registry::Registry,
     sync::Mutex,
+    vfs::Vfs,
     wal::{KeptLog, LogTail, ReplayedFrame, TailEnd},
 };
 
@@ -41,8 +34,6 @@ use crate::{
 pub(super) struct Past {
     commits: Arc<ManifestHistory>,
     snapshots: Mutex<BTreeMap<String, HeldSnapshot>>,
-    /// Nothing before this can be asked for, though the setting says so.
-    given_up_ns: AtomicI64,
     at_hand: StatesAtHand,
 }
 
@@ -57,12 +48,7 @@ pub(super) struct HeldSnapshot {
 
 impl Past {
     pub(super) fn new(manifest: &Manifest) -> Self {
-        Self {
-            commits: manifest.history(),
-            snapshots: Mutex::default(),
-            given_up_ns: AtomicI64::new(i64::MIN),
-            at_hand: StatesAtHand::default(),
-        }
+        Self { commits: manifest.history(), snapshots: Mutex::default(), at_hand: StatesAtHand::default() }
     }
 
     /// Returns all states that have names.
@@ -121,15 +107,13 @@ pub(super) struct PastState {
     _files: Arc<dyn Debug + Send + Sync>,
     memory: Arc<MemoryBudget>,
     held_bytes: usize,
-    /// Whether a frame came too late for it, so that all of it has been read.
-    is_cut: bool,
 }
 
 impl PastState {
     /// Returns what a manifest says, with no rows but those in files, which `files` keeps.
     pub(super) fn new(state: &ManifestState, files: Arc<dyn Debug + Send + Sync>, memory: &Arc<MemoryBudget>) -> Self {
         let registry = Arc::new(registry_of(state));
-        Self { registry, _files: files, memory: Arc::clone(memory), held_bytes: 0, is_cut: false }
+        Self { registry, _files: files, memory: Arc::clone(memory), held_bytes: 0 }
     }
 
     /// Returns the bytes of its rows that are in memory.
@@ -137,25 +121,15 @@ impl PastState {
         self.held_bytes
     }
 
-    /// Returns whether the log has a frame that came after it.
-    pub(super) fn is_cut(&self) -> bool {
-        self.is_cut
-    }
-
-    /// Does again what the next frame says and returns true; returns false if that came after `time_ns`,
-    /// so that this is the state of that time. `dir` is the log.
-    pub(super) fn replay(&mut self, dir: &Path, frame: &ReplayedFrame<'_>, time_ns: i64) -> Result<bool> {
+    /// Does again what a frame of the log in `dir` says.
+    pub(super) fn replay(&mut self, dir: &Path, frame: &ReplayedFrame<'_>) -> Result<()> {
         let damaged = |reason| Error::corrupt(dir, 0, format!("frame {}: {reason}", frame.seq));
-        if came_after(frame, time_ns).map_err(damaged)? {
-            self.is_cut = true;
-            return Ok(false);
-        }
         if let Some((_, staged)) = decode_frame(&self.registry, frame).map_err(damaged)? {
             let bytes = apply_rows(frame.seq, staged)?;
             self.memory.take(bytes);
             self.held_bytes += bytes;
         }
-        Ok(true)
+        Ok(())
     }
 }
 
@@ -168,7 +142,7 @@ impl Drop for PastState {
 impl Shared {
     /// Returns the time from which on states can be asked for.
     pub(super) fn history_from_ns(&self, now_ns: i64) -> i64 {
-        from_ns(&self.options, now_ns).max(self.past.given_up_ns.load(Ordering::Acquire).min(now_ns))
+        from_ns(&self.options, now_ns)
     }
 
     /// Returns when the oldest state that can be asked for is over.
@@ -185,11 +159,27 @@ impl Shared {
         self.retired.add_past(found.files);
         let manifest = self.manifest.lock();
         for (name, named) in &manifest.state().snapshots {
-            let files = self.past.commits.state_at(named.number).map(|state| self.retired.hold(&state));
-            let files = files.inspect_err(|error| tracing::warn!(name, %error, "a snapshot cannot be read"));
             let (number, time_ns) = (named.number, named.time_ns);
-            self.past.add_snapshot(name, HeldSnapshot { number, time_ns, files: files.ok().map(Arc::new) });
+            self.past.add_snapshot(name, HeldSnapshot { number, time_ns, files: None });
         }
+        self.hold_snapshots();
+    }
+
+    /// Holds the files of all snapshots; returns false if one cannot be read now, and which files it has
+    /// is not known.
+    pub(super) fn hold_snapshots(&self) -> bool {
+        let mut snapshots = self.past.snapshots.lock();
+        let mut are_held = true;
+        for (name, held) in snapshots.iter_mut().filter(|(_, held)| held.files.is_none()) {
+            match self.past.commits.state_at(held.number) {
+                Ok(state) => held.files = Some(Arc::new(self.retired.hold(&state))),
+                Err(error) => {
+                    tracing::warn!(name, %error, "a snapshot cannot be read: no data file is removed before it can, or is dropped");
+                    are_held = false;
+                }
+            }
+        }
+        are_held
     }
 
     /// Forgets the states that are too old by now, and lets go of their part of the log. Their
@@ -203,13 +193,19 @@ impl Shared {
         self.log.keep(kept, manifest.state().flushed);
     }
 
+    /// Returns the oldest commit whose state can be asked for, and forgets those that are too old.
+    pub(super) fn oldest_kept(&self, now_ns: i64) -> u64 {
+        self.past.commits.forget_before(self.history_from_ns(now_ns));
+        self.past.commits.oldest().map_or(u64::MAX, |oldest| oldest.number)
+    }
+
     /// Gives up all older states that have no name: the disk is full.
     pub(super) fn give_up_history(&self) {
         if !self.options.history.is_zero() {
             tracing::warn!("the disk is full: older states are given up");
             let now_ns = self.clock.now_ns();
-            self.past.given_up_ns.store(now_ns, Ordering::Release);
-            self.past.at_hand.forget_before(now_ns, now_ns);
+            self.past.commits.forget_all();
+            self.past.at_hand.forget_before(i64::MAX, now_ns);
             self.remove_retired(now_ns);
         }
     }
@@ -243,53 +239,50 @@ impl Shared {
     fn state_at_time(&self, time_ns: i64) -> Result<Arc<PastState>> {
         let now_ns = self.clock.now_ns();
         let last_seq = self.log.last_seq();
+        let era = self.past.commits.steps_back();
         if time_ns >= self.history_from_ns(now_ns)
-            && let Some(state) = self.past.at_hand.find(time_ns, last_seq, now_ns)
+            && let Some(state) = self.past.at_hand.find(time_ns, era, last_seq, now_ns)
         {
             return Ok(state);
         }
-        let (mark, log, state, files) = self.found_at(time_ns)?;
+        let FoundAt { state, through, is_final, log: _log, files, .. } = self.found_at(time_ns)?;
         let mut past = PastState::new(&state, files, &self.memory);
         // The log is in a folder, wherever data files are.
         let dir = self.root.join(WAL_DIR);
-        let mut tail = LogTail::new(dir.clone(), mark.flushed);
-        let mut visit = |frame: ReplayedFrame<'_>| past.replay(&dir, &frame, time_ns);
-        if tail.read_until(self.vfs.as_ref(), log.last_seq, &mut visit)? == TailEnd::Missing {
-            let reason = format!("frame {} of it is missing or damaged, and {} is needed", tail.next(), log.last_seq);
-            return Err(Error::corrupt(dir, 0, reason));
+        let mut tail = LogTail::new(dir.clone(), state.flushed);
+        let mut visit = |frame: ReplayedFrame<'_>| past.replay(&dir, &frame);
+        if tail.read_through(self.vfs.as_ref(), through, &mut visit)? == TailEnd::Missing {
+            return Err(missing(&dir, &tail, through));
         }
-        let made = MadeFrom { time_ns, last_seq: log.last_seq, now_ns };
+        let made = MadeFrom { time_ns, era, last_seq: (!is_final).then_some(last_seq), now_ns };
         Ok(self.past.at_hand.keep(past, made, self.memory.limit()))
     }
 
-    /// Returns the newest commit at or before a time, the log after it, its state, and what keeps the
-    /// files of that.
-    pub(super) fn found_at(&self, time_ns: i64) -> Result<(CommitMark, PinnedLog<'_>, ManifestState, Arc<Hold>)> {
+    /// Returns what the state of a time is made of, and what keeps it.
+    pub(super) fn found_at(&self, time_ns: i64) -> Result<FoundAt<'_>> {
         let now_ns = self.clock.now_ns();
         if time_ns > now_ns {
             return Err(in_the_future(time_ns, now_ns));
         }
-        let (mark, log) = self.mark_at(time_ns, now_ns)?;
+        let is_there = time_ns >= self.history_from_ns(now_ns);
+        let found = self.past.commits.at(time_ns, now_ns).filter(|_| is_there);
+        let Some(MarkAt { mark, through }) = found else { return Err(self.too_old(time_ns, now_ns)) };
+        let log = self.log.pin(mark.flushed);
         let state = self.past.commits.state_at(mark.number)?;
         let files = Arc::new(self.retired.hold(&state));
-        // Had it been too old by now, its files might be gone, which were not held before.
-        if self.past.commits.oldest().is_none_or(|oldest| oldest.number > mark.number) {
+        // Had it been forgotten by now, its files might be gone, which were not held before.
+        let is_over = self.past.commits.oldest().is_none_or(|oldest| oldest.number > mark.number);
+        if is_over || log.first_seq > mark.flushed.next() {
             return Err(self.too_old(time_ns, now_ns));
         }
-        Ok((mark, log, state, files))
-    }
-
-    /// Returns the newest commit at or before a time, and the log after it.
-    fn mark_at(&self, time_ns: i64, now_ns: i64) -> Result<(CommitMark, PinnedLog<'_>)> {
-        let marks = self.past.commits.marks();
-        let is_there = time_ns >= self.history_from_ns(now_ns);
-        let mark = marks.iter().rfind(|mark| mark.time_ns <= time_ns).filter(|_| is_there);
-        let Some(mark) = mark.copied() else { return Err(self.too_old(time_ns, now_ns)) };
-        let log = self.log.pin(mark.flushed);
-        if log.first_seq > mark.flushed.next() {
-            return Err(self.too_old(time_ns, now_ns));
-        }
-        Ok((mark, log))
+        let dir = self.root.join(WAL_DIR);
+        let mut tail = LogTail::new(dir.clone(), mark.flushed);
+        let last = through.unwrap_or(log.last_seq);
+        let cut = FrameCut { time_ns, now_ns, is_all: through.is_none() };
+        let Some(through_seq) = cut.find(self.vfs.as_ref(), &mut tail, last)? else {
+            return Err(missing(&dir, &tail, last));
+        };
+        Ok(FoundAt { number: mark.number, state, through: through_seq, is_final: through.is_some(), log, files })
     }
 
     /// Says from when on states can be asked for.
@@ -312,9 +305,66 @@ impl Shared {
     }
 }
 
-/// Returns whether a frame says that it came after a time.
-pub(super) fn came_after(frame: &ReplayedFrame<'_>, time_ns: i64) -> Result<bool, String> {
-    Ok(time_of(frame)?.is_some_and(|came| came > time_ns))
+/// What the state of a time is made of. It stays on disk as long as this is there.
+#[derive(Debug)]
+pub(super) struct FoundAt<'a> {
+    pub(super) number: u64,
+    pub(super) state: ManifestState,
+    /// The last frame that is of that time or earlier.
+    pub(super) through: SequenceNumber,
+    /// Whether no frame that is still to come may be.
+    is_final: bool,
+    pub(super) log: PinnedLog<'a>,
+    pub(super) files: Arc<Hold>,
+}
+
+/// Which frames came at or before a time.
+///
+/// No frame came after a later one, whatever the clock said: those before one that is early enough
+/// are so, too. A frame that seems to come after now, and no later one that does not, came at an
+/// unknown time: nothing that was answered may be missing, so it counts.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FrameCut {
+    pub(super) time_ns: i64,
+    pub(super) now_ns: i64,
+    /// Whether there are no frames but those that are looked at.
+    pub(super) is_all: bool,
+}
+
+impl FrameCut {
+    /// Returns the last frame up to `last` that came at or before the time; `None` if one is missing.
+    pub(super) fn find(
+        &self,
+        vfs: &dyn Vfs,
+        tail: &mut LogTail,
+        last: SequenceNumber,
+    ) -> Result<Option<SequenceNumber>> {
+        let mut through = SequenceNumber(tail.next().0.saturating_sub(1));
+        let dir = tail.dir().to_owned();
+        // The frames after `through`: what is known of when they came.
+        let (mut is_late, mut is_unknown) = (false, false);
+        let mut visit = |frame: ReplayedFrame<'_>| {
+            let damaged = |reason| Error::corrupt(&dir, 0, format!("frame {}: {reason}", frame.seq));
+            match time_of(&frame).map_err(damaged)? {
+                Some(time_ns) if time_ns > self.now_ns => is_unknown = true,
+                Some(time_ns) if time_ns > self.time_ns => is_late = true,
+                Some(_) => (through, is_late, is_unknown) = (frame.seq, false, false),
+                None if !is_late && !is_unknown => through = frame.seq,
+                None => {}
+            }
+            Ok(())
+        };
+        let end = tail.read_through(vfs, last, &mut visit)?;
+        if self.is_all && !is_late {
+            through = through.max(last);
+        }
+        Ok((end == TailEnd::Reached).then_some(through))
+    }
+}
+
+fn missing(dir: &Path, tail: &LogTail, needed: SequenceNumber) -> Error {
+    let reason = format!("frame {} of it is missing or damaged, and {needed} is needed", tail.next());
+    Error::corrupt(dir, 0, reason)
 }
 
 /// Returns when a frame came, if it says so.

@@ -80,14 +80,14 @@ impl LockedManifest<'_> {
     /// flushed until the directory is opened again, and no more points are taken from this moment
     /// on.
     pub(super) fn commit(&mut self, edit: ManifestEdit) -> Result<()> {
-        let time_ns = Some(self.next_time());
+        let time_ns = Some(self.owner.context.clock.now_ns());
         let committed = self.current.manifest.commit(ManifestEdit { time_ns, ..edit });
         self.note_commit(committed)
     }
 
     /// Commits a name for the state that the manifest has; returns the time of that commit.
     pub(super) fn name_snapshot(&mut self, name: &str) -> Result<i64> {
-        let time_ns = self.next_time();
+        let time_ns = self.owner.context.clock.now_ns();
         let named = self.current.manifest.name_snapshot(name, time_ns);
         self.note_commit(named).map(|()| time_ns)
     }
@@ -100,12 +100,6 @@ impl LockedManifest<'_> {
     /// Notes up to where buffers are frozen, or that all of them have files.
     pub(super) fn set_frozen(&mut self, frozen: Option<SequenceNumber>) {
         self.current.frozen = frozen;
-    }
-
-    /// Returns the time of the next commit, which is not before that of the last.
-    fn next_time(&self) -> i64 {
-        let now_ns = self.owner.context.clock.now_ns();
-        self.state().time_ns.map_or(now_ns, |last| last.max(now_ns))
     }
 
     /// Has what is retired from now on go after this commit; takes no more points if it has closed

@@ -279,10 +279,11 @@ fn clear_orphans(
     let is_read = !found.is_damaged && oldest_leased(vfs, root, now_ns).is_some();
     let mut readable = if is_read { find_readable(vfs, root, &named)? } else { Vec::new() };
     readable.retain(|path| !past.contains(file_name(path)));
-    let kept: HashSet<&str> = past.iter().copied().chain(readable.iter().map(|path| file_name(path))).collect();
+    let kept: HashSet<&str> = readable.iter().map(|path| file_name(path)).collect();
     // A file that nothing names may be one of an older state that cannot be read.
     let is_kept = |path: &str| found.is_damaged || kept.contains(file_name(path));
-    let ClearedOrphans { removed, stray, away } = remove_orphans(vfs, root, &named, is_kept, set_aside)?;
+    let ClearedOrphans { removed, stray, away, gone } = remove_orphans(vfs, root, &named, &past, is_kept, set_aside)?;
+    forget_incomplete(manifest, found, &gone);
     for orphan in removed {
         tracing::info!(file = orphan, "removed a file that no manifest names");
     }
@@ -292,6 +293,17 @@ fn clear_orphans(
     retired.add_stray(stray);
     retired.move_out();
     Ok(())
+}
+
+/// Forgets older states that have a file which is not there: they were given up when it was removed, or
+/// the setting was another one then.
+fn forget_incomplete(manifest: &Manifest, found: &FoundHistory, gone: &[String]) {
+    let gone: HashSet<&str> = gone.iter().map(String::as_str).collect();
+    let are_gone = found.files.iter().filter(|past| gone.contains(file_name(past.file.stored_path())));
+    if let Some(number) = are_gone.map(|past| past.number).max().filter(|number| *number > 0) {
+        tracing::info!(files = gone.len(), "files of older states are not there any more: history begins after these");
+        manifest.history().forget_up_to(number);
+    }
 }
 
 /// Starts the threads of an engine.

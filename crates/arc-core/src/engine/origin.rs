@@ -9,11 +9,11 @@ use std::{
     sync::Arc,
 };
 
-use super::{Engine, EngineRole, history::came_after, log::PinnedLog, shared::Shared};
+use super::{Engine, EngineRole, history::FoundAt, log::PinnedLog, shared::Shared};
 #[cfg(feature = "object-store")]
 use crate::store::OpenStorage;
 use crate::{
-    Error, Result, SequenceNumber,
+    Result, SequenceNumber,
     catalog::ManifestState,
     model::{PastMoment, WAL_DIR},
     random::RandomSource,
@@ -29,9 +29,9 @@ pub(crate) struct Origin<'a> {
     /// The commit of the manifest whose state it is.
     pub(crate) number: u64,
     pub(crate) state: ManifestState,
-    /// The last frame that may belong to it.
+    /// The last frame that belongs to it.
     through: SequenceNumber,
-    /// No frame that came after this belongs to it.
+    /// The time that it is of, if it was asked for by that.
     pub(crate) until_ns: Option<i64>,
     pub(crate) random: Arc<dyn RandomSource>,
     /// Where its data files are, if not in the directory.
@@ -66,14 +66,19 @@ impl<'a> Origin<'a> {
         }
     }
 
-    /// Adds the frames up to `through`, but for those that came after `until_ns`.
+    /// Adds the frames up to `through`, the last that came by `until_ns`.
     pub(in crate::engine) fn up_to(self, through: SequenceNumber, until_ns: Option<i64>) -> Self {
         Self { through, until_ns, ..self }
     }
 
-    /// Adds the frames of a log, which stay as long as this is held.
-    fn with_log(self, log: PinnedLog<'a>, until_ns: Option<i64>) -> Self {
-        Self { through: log.last_seq, until_ns, _log: Some(log), ..self }
+    /// Adds the log that has the frames, which stay as long as this is held.
+    fn with_log(self, log: PinnedLog<'a>) -> Self {
+        Self { _log: Some(log), ..self }
+    }
+
+    /// Lets go of the log, whose frames have been read.
+    pub(crate) fn without_log(self) -> Self {
+        Self { _log: None, ..self }
     }
 
     /// Says in which store the data files are, if they are in one.
@@ -90,13 +95,9 @@ impl<'a> Origin<'a> {
     /// [`Error::Corrupt`], [`Error::Io`], and what `visit` returns.
     pub(crate) fn visit_frames(&self, visit: &mut dyn FnMut(&ReplayedFrame<'_>) -> Result<()>) -> Result<bool> {
         let dir = self.root.join(WAL_DIR);
-        let mut tail = LogTail::new(dir.clone(), self.state.flushed);
-        let mut visit_wanted = |frame: ReplayedFrame<'_>| {
-            let damaged = |reason| Error::corrupt(&dir, 0, format!("frame {}: {reason}", frame.seq));
-            let is_later = self.until_ns.map_or(Ok(false), |until_ns| came_after(&frame, until_ns).map_err(damaged))?;
-            if is_later { Ok(false) } else { visit(&frame).map(|()| true) }
-        };
-        Ok(tail.read_until(self.vfs.as_ref(), self.through, &mut visit_wanted)? == TailEnd::Reached)
+        let mut tail = LogTail::new(dir, self.state.flushed);
+        let end = tail.read_through(self.vfs.as_ref(), self.through, &mut |frame| visit(&frame))?;
+        Ok(end == TailEnd::Reached)
     }
 }
 
@@ -135,8 +136,8 @@ impl Shared {
                 Ok(Origin::new(place, number, state, files))
             }
             Some(PastMoment::Time(time_ns)) => {
-                let (mark, log, state, files) = self.found_at(*time_ns)?;
-                Ok(Origin::new(place, mark.number, state, files).with_log(log, Some(*time_ns)))
+                let FoundAt { number, state, through, log, files, .. } = self.found_at(*time_ns)?;
+                Ok(Origin::new(place, number, state, files).up_to(through, Some(*time_ns)).with_log(log))
             }
         }
     }
@@ -150,6 +151,6 @@ impl Shared {
         let files = Arc::new(self.retired.hold(&state));
         let log = self.log.pin(state.flushed);
         let place = (&self.vfs, self.root.as_path(), &self.random);
-        Ok(Origin::new(place, manifest.number(), state, files).with_log(log, None))
+        Ok(Origin::new(place, manifest.number(), state, files).up_to(log.last_seq, None).with_log(log))
     }
 }

@@ -4,7 +4,7 @@
 //! commit takes these in and all others out. So nothing is copied but what had never been in a
 //! file, and what the table has now can be asked for as an older state in its turn.
 
-use std::sync::Arc;
+use std::{io::ErrorKind, sync::Arc};
 
 use hashbrown::HashSet;
 
@@ -13,6 +13,7 @@ use crate::{
     Error, Result, SequenceNumber, Tombstone,
     catalog::{ManifestEdit, TableEdit},
     crash::crash_point,
+    datafile::open_data_file,
     model::{DataFile, PastMoment, TableSchema},
     registry::Table,
 };
@@ -23,7 +24,7 @@ impl Engine {
     ///
     /// Points that were written since are gone from the table; as an older state they can be asked
     /// for. Those that are written while this runs stay. Columns that came since stay, too, and are
-    /// empty. Flushes; waits for a merge that runs already. Durable once this returns.
+    /// empty. Flushes; waits for a merge that runs already, not for those after it. Durable once this returns.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -52,6 +53,7 @@ impl Engine {
         let past = shared.past_state(moment)?;
         let missing = || Error::TableNotFound { database: database.to_owned(), table: table.to_owned() };
         let was = past.registry.database(database).and_then(|found| found.table(table)).ok_or_else(missing)?;
+        shared.check_files(&was, self.table(database, table).ok().as_deref())?;
         match self.create_database(database) {
             Ok(()) | Err(Error::DatabaseExists { .. }) => {}
             Err(error) => return Err(error),
@@ -69,6 +71,28 @@ impl Engine {
 }
 
 impl Shared {
+    /// Fails if a file of `was` that the table of now has not is not there, or not whole: no commit may
+    /// name one.
+    fn check_files(&self, was: &Table, now: Option<&Table>) -> Result<()> {
+        let live: HashSet<String> =
+            now.map(|now| now.stored().files.iter().map(|file| file.path.clone()).collect()).unwrap_or_default();
+        for file in was.view()?.files.iter().filter(|file| !live.contains(&file.path)) {
+            let path = self.root.join(&file.path);
+            match open_data_file(self.vfs.as_ref(), &path).and_then(|found| found.len()) {
+                Ok(bytes) if bytes == file.bytes => {}
+                Ok(bytes) => {
+                    return Err(Error::corrupt(path, 0, format!("it has {bytes} bytes instead of {}", file.bytes)));
+                }
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    let reason = format!("the data file {} of that state is not there any more", file.path);
+                    return Err(Error::OutsideHistory { reason });
+                }
+                Err(error) => return Err(Error::io("open", path, error)),
+            }
+        }
+        Ok(())
+    }
+
     /// Makes a table what `was` was, whose files the caller keeps.
     fn restore(&self, table: &Arc<Table>, was: &Arc<Table>) -> Result<()> {
         // No merge takes files of it as its inputs meanwhile.

@@ -132,13 +132,13 @@ impl Retired {
 
     /// Takes files that older states have, as they were found when the directory was opened.
     pub(super) fn add_past(&self, files: impl IntoIterator<Item = PastFile>) {
-        let number = self.committed.load(Ordering::Acquire);
-        let retired = |PastFile { file, since_ns }: PastFile| RetiredFile {
+        let committed = self.committed.load(Ordering::Acquire);
+        let retired = |PastFile { file, since_ns, number }: PastFile| RetiredFile {
             path: file.path.clone(),
             bytes: file.bytes,
             readers: Weak::new(),
             since_ns,
-            number,
+            number: if number > 0 { number } else { committed },
         };
         self.files.lock().extend(files.into_iter().map(retired));
         self.forget_packs();
@@ -192,19 +192,22 @@ impl Retired {
         self.packs_are_known.store(false, Ordering::Release);
     }
 
-    /// Returns the files that may go: nothing holds them, they were retired before `before_ns`, so
-    /// that no state that can be asked for has them and their time of grace is over, and no other
-    /// process has a lease now.
+    /// Returns the files that may go: nothing holds them, no state from commit `oldest` on has them,
+    /// their time of grace is over, and no other process has a lease now.
     ///
     /// Nothing else decides what is removed that was ever live.
-    fn take_free(&self, before_ns: i64, now_ns: i64) -> Vec<RetiredFile> {
+    fn take_free(&self, oldest: u64, grace_ns: i64, now_ns: i64) -> Vec<RetiredFile> {
         let held = self.held();
+        let before_ns = now_ns.saturating_sub(grace_ns);
         let is_due = |retired: &RetiredFile| {
             retired.readers.strong_count() == 0
-                && !held.iter().any(|paths| paths.contains(&retired.path))
+                && retired.number <= oldest
                 && retired.since_ns <= before_ns
+                && !held.iter().any(|paths| paths.contains(&retired.path))
         };
         let mut files = self.files.lock();
+        // The clock was ahead.
+        files.iter_mut().for_each(|retired| retired.since_ns = retired.since_ns.min(now_ns));
         if !files.iter().any(is_due) {
             return Vec::new();
         }
@@ -260,8 +263,10 @@ impl Shared {
     /// Removes from disk the files that may go; returns how many.
     pub(super) fn remove_retired(&self, now_ns: i64) -> u64 {
         self.retired.move_out();
-        let before_ns = self.history_from_ns(now_ns).saturating_sub(self.grace_ns());
-        let free = self.retired.take_free(before_ns, now_ns);
+        if !self.hold_snapshots() {
+            return 0;
+        }
+        let free = self.retired.take_free(self.oldest_kept(now_ns), self.grace_ns(), now_ns);
         let (in_packs, free): (Vec<_>, Vec<_>) = free.into_iter().partition(|retired| packed(&retired.path).is_some());
         self.leave_empty_packs(in_packs.iter().map(|retired| retired.path.as_str()));
         self.leftovers.remove();

@@ -39,6 +39,11 @@ impl<'a> SmallMerges<'a> {
         Self { shared, merged: Vec::new(), pack: None, published: Vec::new(), committed: 0 }
     }
 
+    /// Returns whether nothing waits for its commit.
+    pub(super) fn is_empty(&self) -> bool {
+        self.merged.is_empty()
+    }
+
     /// Does the merges of a table, which are committed with those of other tables. What is
     /// committed is not planned anew here.
     pub(super) fn merge(

@@ -22,20 +22,18 @@ pub(super) struct StatesAtHand(Mutex<VecDeque<AtHand>>);
 
 #[derive(Debug)]
 struct AtHand {
-    time_ns: i64,
-    /// The last frame that could be read when it was made, if no frame in it was too late for the
-    /// state: one that is still to come may belong to it.
-    through: Option<SequenceNumber>,
+    made: MadeFrom,
     used_ns: i64,
     state: Arc<PastState>,
 }
 
 impl StatesAtHand {
     /// Returns the state of a time, where frame `last_seq` is the last that can be read.
-    pub(super) fn find(&self, time_ns: i64, last_seq: SequenceNumber, now_ns: i64) -> Option<Arc<PastState>> {
+    pub(super) fn find(&self, time_ns: i64, era: u64, last_seq: SequenceNumber, now_ns: i64) -> Option<Arc<PastState>> {
         let mut states = self.0.lock();
-        let is_it =
-            |at_hand: &AtHand| at_hand.time_ns == time_ns && at_hand.through.is_none_or(|through| through == last_seq);
+        let is_it = |AtHand { made, .. }: &AtHand| {
+            (made.time_ns, made.era) == (time_ns, era) && made.last_seq.is_none_or(|last| last == last_seq)
+        };
         let mut found = states.iter().position(is_it).and_then(|nth| states.remove(nth))?;
         found.used_ns = now_ns;
         let state = Arc::clone(&found.state);
@@ -49,21 +47,20 @@ impl StatesAtHand {
         if state.held_bytes() > memory / MEMORY_SHARE {
             return state;
         }
-        let through = (!state.is_cut()).then_some(made.last_seq);
         let mut states = self.0.lock();
-        states.retain(|at_hand| at_hand.time_ns != made.time_ns);
+        states.retain(|at_hand| at_hand.made.time_ns != made.time_ns);
         if states.len() == MOST_STATES {
             states.pop_front();
         }
         let state_at_hand = Arc::clone(&state);
-        states.push_back(AtHand { time_ns: made.time_ns, through, used_ns: made.now_ns, state: state_at_hand });
+        states.push_back(AtHand { made, used_ns: made.now_ns, state: state_at_hand });
         state
     }
 
     /// Forgets what is older than anything that can be asked for, and what nobody asks for.
     pub(super) fn forget_before(&self, from_ns: i64, now_ns: i64) {
         let is_wanted = |at_hand: &AtHand| now_ns.saturating_sub(at_hand.used_ns) < REST_NS;
-        self.0.lock().retain(|at_hand| at_hand.time_ns >= from_ns && is_wanted(at_hand));
+        self.0.lock().retain(|at_hand| at_hand.made.time_ns >= from_ns && is_wanted(at_hand));
     }
 }
 
@@ -71,6 +68,9 @@ impl StatesAtHand {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MadeFrom {
     pub(super) time_ns: i64,
-    pub(super) last_seq: SequenceNumber,
+    /// How often the clock had been put back.
+    pub(super) era: u64,
+    /// The last frame that could be read, if one that was still to come might belong to it.
+    pub(super) last_seq: Option<SequenceNumber>,
     pub(super) now_ns: i64,
 }

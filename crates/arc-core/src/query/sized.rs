@@ -20,6 +20,7 @@ use arrow::{
 use datafusion::{
     common::{
         Result,
+        config::ConfigOptions,
         tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion},
     },
     execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext},
@@ -35,6 +36,7 @@ use futures::{Stream, StreamExt};
 
 use super::{
     around::{Around, Effect},
+    coop,
     error::refuse,
     functions,
 };
@@ -178,20 +180,24 @@ impl Effect for RowPieces {
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
         let pieces = Self { made: self.made.clone(), limit_bytes: self.limit_bytes };
-        Ok(in_pieces(inner.execute(partition, context)?, move |batch, into| pieces.cut(batch, into)))
+        let options = Arc::clone(context.session_config().options());
+        Ok(in_pieces(inner.execute(partition, context)?, options, move |batch, into| pieces.cut(batch, into)))
     }
 }
 
-/// Returns the rows of `input` in the pieces that `cut` makes of a batch.
+/// Returns the rows of `input` in the pieces that `cut` makes of a batch, until the query ends that these
+/// options are of: whoever takes them may work on each for long, and gives way after many.
 pub(super) fn in_pieces(
     input: SendableRecordBatchStream,
+    options: Arc<ConfigOptions>,
     cut: impl Fn(RecordBatch, &mut VecDeque<RecordBatch>) -> Result<()> + Send + Unpin + 'static,
 ) -> SendableRecordBatchStream {
-    Box::pin(PieceStream { input, cut, waiting: VecDeque::new() })
+    Box::pin(PieceStream { input, options, cut, waiting: VecDeque::new() })
 }
 
 struct PieceStream<F> {
     input: SendableRecordBatchStream,
+    options: Arc<ConfigOptions>,
     cut: F,
     waiting: VecDeque<RecordBatch>,
 }
@@ -203,12 +209,12 @@ where
     type Item = Result<RecordBatch>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let Self { input, cut, waiting } = self.get_mut();
+        let Self { input, options, cut, waiting } = self.get_mut();
         // What was made of the rows before does not count any more, and what is made below not here.
         let counting = Counting::begin(None);
         let next = loop {
             if let Some(piece) = waiting.pop_front() {
-                break Poll::Ready(Some(Ok(piece)));
+                break Poll::Ready(Some(coop::check(options).map(|()| piece)));
             }
             match input.poll_next_unpin(cx) {
                 Poll::Ready(Some(Ok(batch))) => {

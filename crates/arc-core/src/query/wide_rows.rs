@@ -158,7 +158,8 @@ impl Effect for Measured {
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
         let (wide, join) = (Arc::clone(&self.wide), Arc::clone(&self.join));
-        Ok(in_pieces(inner.execute(partition, join.context(context))?, move |batch, pieces| {
+        let options = Arc::clone(context.session_config().options());
+        Ok(in_pieces(inner.execute(partition, join.context(context))?, options, move |batch, pieces| {
             join.widest.fetch_max(widest_of(&batch, &wide)?, Ordering::Relaxed);
             pieces.push_back(batch);
             Ok(())
@@ -186,7 +187,8 @@ impl Effect for Partners {
     ) -> Result<SendableRecordBatchStream> {
         let (wide, join) = (Arc::clone(&self.wide), Arc::clone(&self.join));
         let (allowed_bytes, longest) = (self.allowed_bytes, self.longest);
-        Ok(in_pieces(inner.execute(partition, join.context(context))?, move |batch, pieces| {
+        let options = Arc::clone(context.session_config().options());
+        Ok(in_pieces(inner.execute(partition, join.context(context))?, options, move |batch, pieces| {
             let own = widest_of(&batch, &wide)?;
             if own > longest {
                 return refuse(format!(
@@ -243,7 +245,8 @@ impl Effect for Items {
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
         let (lists, wide, allowed_bytes) = (Arc::clone(&self.lists), Arc::clone(&self.wide), self.allowed_bytes);
-        Ok(in_pieces(inner.execute(partition, context)?, move |batch, pieces| {
+        let options = Arc::clone(context.session_config().options());
+        Ok(in_pieces(inner.execute(partition, context)?, options, move |batch, pieces| {
             let lists = lists.iter().filter_map(|list| batch.columns().get(*list));
             let lists = lists
                 .map(|list| elements_by_row(&ColumnarValue::Array(Arc::clone(list))))

@@ -148,9 +148,13 @@ async fn write(
 ) -> Result<u64, Failure> {
     let tags = query.tag_columns.clone().unwrap_or_else(|| texts(&batch.schema()));
     let (engine, options) = (app.engine.clone(), options.tags(tags));
-    let (database, table) = (query.database.clone(), query.destination_measurement.clone());
+    let query = query.clone();
     // Waiting for room blocks.
-    let pending = blocking(move || Ok(engine.submit_batches(&database, &table, &[batch], &options)?)).await?;
+    let submit = move || {
+        query.make_destination(&engine)?;
+        Ok(engine.submit_batches(&query.database, &query.destination_measurement, &[batch], &options)?)
+    };
+    let pending = blocking(submit).await?;
     Ok(pending.await?.points)
 }
 

@@ -163,6 +163,7 @@ fn check(app: &App, caller: &Caller, query: &ContinuousQuery) -> Result<(), Fail
     if query.retention_days.is_some() || query.delete_source_after_days.is_some() {
         check_enabled(app)?;
     }
+    query.has_destination(&app.engine)?;
     let statement = query.check()?;
     match futures::executor::block_on(app.engine.describe(&query.database, &execute::within(query, statement), None)) {
         Ok(described) if !described.parameters.fields().is_empty() => {

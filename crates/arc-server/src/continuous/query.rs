@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use arc_core::{Engine, ErrorKind, Statement, StatementKind};
+use arc_core::{Engine, ErrorKind, Statement, StatementKind, catalog::TableSchema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -138,6 +138,38 @@ impl ContinuousQuery {
             _ => {
                 Err(Failure::bad_request("query: expected a SELECT; its rows are written, and nothing else is changed"))
             }
+        }
+    }
+
+    /// Returns whether there is a table that its rows go to.
+    ///
+    /// # Errors
+    ///
+    /// 400 if that appends: a window that is computed again would be there twice.
+    pub(super) fn has_destination(&self, engine: &Engine) -> Result<bool, Failure> {
+        match engine.schema(&self.database, &self.destination_measurement) {
+            Ok(schema) if schema.has_primary_key => Ok(true),
+            Ok(_) => Err(Failure::bad_request(format!(
+                "destination_measurement: {} has no primary key, so that a window that is computed again would be there \
+                 twice; expected another name, or a table with one",
+                self.destination_measurement
+            ))),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Makes the table that its rows go to, if there is none: with a primary key, also where none of its
+    /// columns is a tag.
+    pub(super) fn make_destination(&self, engine: &Engine) -> Result<(), Failure> {
+        if self.has_destination(engine)? {
+            return Ok(());
+        }
+        let (database, table) = (self.database.as_str().into(), self.destination_measurement.as_str().into());
+        let schema = TableSchema { database, table, has_primary_key: true, columns: Vec::new() };
+        match engine.create_table(&schema) {
+            Err(arc_core::Error::TableExists { .. }) => self.has_destination(engine).map(drop),
+            made => Ok(made?),
         }
     }
 

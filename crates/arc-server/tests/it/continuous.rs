@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     auth::Closed,
+    import_http::{form, upload},
     process::{Connection, Running},
     support::Server,
 };
@@ -81,6 +82,27 @@ async fn a_window_that_is_executed_again_is_replaced() {
         .is(400, "start_time is not before end_time");
     assert_eq!(server.send(Method::DELETE, &format!("{PATH}/1"), &[], "").await.status, 200);
     server.get(&format!("{PATH}/1")).await.is(404, "continuous query \"1\" not found");
+}
+
+#[tokio::test]
+async fn a_window_without_a_column_of_text_is_replaced_as_well() {
+    let server = Server::new();
+    let hour = 3_600_000_000_000_u64;
+    server.post("/write?db=plant", format!("pump,id=7 rpm=10 {hour}\npump,id=8 rpm=20 {}", 2 * hour)).await;
+    let query = "SELECT date_trunc('hour', time) AS time, avg(rpm) AS rpm FROM pump \
+                 WHERE time >= {start_time} AND time < {end_time} GROUP BY 1";
+    assert_eq!(server.post(PATH, with("query", json!(query))).await.status, 201);
+    for rpm in [20, 30, 40] {
+        execute(&server, r#"{"start_time": "1970-01-01", "end_time": "1970-01-02"}"#).await;
+        let rows = server.rows("SELECT rpm FROM plant.pump_hourly ORDER BY time").await;
+        assert_eq!(rows, json!([[10], [rpm]]));
+        server.post("/write?db=plant", format!("pump,id=8 rpm={} {}", rpm + 10, 2 * hour)).await;
+    }
+    // A table that appends would have each row once more.
+    let log = form("file", "log.csv", b"time,rpm\n2024-01-01,1\n");
+    let imported = upload(&server, "/api/v1/import/csv?db=plant&measurement=log", &[], log).await;
+    assert_eq!(imported.status, 200, "{imported:?}");
+    server.post(PATH, with("destination_measurement", json!("log"))).await.is(400, "has no primary key");
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use crate::support::{Reply, Server, gzip};
 const BOUNDARY: &str = "x7";
 
 /// Wraps a file as `curl -F file=@name` does, with another part before it.
-fn form(part: &str, name: &str, bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn form(part: &str, name: &str, bytes: &[u8]) -> Vec<u8> {
     let head = format!(
         "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"note\"\r\n\r\nhello\r\n--{BOUNDARY}\r\n\
          Content-Disposition: form-data; name=\"{part}\"; filename=\"{name}\"\r\n\
@@ -20,7 +20,7 @@ fn form(part: &str, name: &str, bytes: &[u8]) -> Vec<u8> {
     [head.as_bytes(), bytes, format!("\r\n--{BOUNDARY}--\r\n").as_bytes()].concat()
 }
 
-async fn upload(server: &Server, path: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Reply {
+pub(crate) async fn upload(server: &Server, path: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Reply {
     let content_type = format!("multipart/form-data; boundary={BOUNDARY}");
     let headers: Vec<_> = headers.iter().copied().chain([("content-type", content_type.as_str())]).collect();
     server.send(Method::POST, path, &headers, body).await

@@ -4,31 +4,35 @@
 //! Only reads, while another process may write: it removes objects that nothing it knows of needs,
 //! so that a search may have to begin anew.
 
-use super::{CommitMark, Listing, ManifestHistory, ManifestState, read_commit, read_snapshot};
+use super::{
+    CommitMark, Listing, ManifestHistory, ManifestState,
+    history::{CommitMarks, MarkAt},
+    read_commit, read_snapshot,
+};
 use crate::{Error, Result};
 
 /// How often a search begins anew because the writer has removed objects meanwhile.
 const TRIES: usize = 10;
 
-/// A commit, and what the manifest said after it.
-type Found = (CommitMark, ManifestState);
+/// What a state of a time is made of, and what the manifest said then.
+type Found = (MarkAt, ManifestState);
 
 /// Where a search begins: number, state and checksum of a commit.
 type Start = (u64, ManifestState, u32);
 
 impl ManifestHistory {
-    /// Returns the newest commit at or before a time, and its state; `None` if the stream does not
-    /// reach back so far. Costs the reading of a snapshot object or two, and of at most as many
-    /// commits as there are between them.
+    /// Returns what the state of a time is made of, where the clock says `now_ns`, and what the manifest
+    /// said then; `None` if the stream does not reach back so far. Costs the reading of a snapshot object
+    /// or two, and of the commits after them.
     ///
     /// # Errors
     ///
     /// [`Error::Corrupt`] if an object is missing or damaged, [`Error::Io`].
-    pub(crate) fn find_at(&self, time_ns: i64) -> Result<Option<Found>> {
+    pub(crate) fn find_at(&self, time_ns: i64, now_ns: i64) -> Result<Option<Found>> {
         self.reading(|| {
             let listing = Listing::read(self.location.as_ref())?;
             match self.start(&listing, time_ns)? {
-                Some(start) => self.walk(start, &listing, time_ns),
+                Some(start) => self.walk(start, &listing, time_ns, now_ns),
                 None => Ok(None),
             }
         })
@@ -68,32 +72,36 @@ impl ManifestHistory {
         Ok((listing.commits.first() == Some(&1)).then(Default::default))
     }
 
-    /// Goes on to the last commit that is no later than a time. One that does not say when it was
-    /// made, as those of older builds, counts if a later one does.
+    /// Goes on to the newest commit, and back to the one that was the newest at a time. One that does
+    /// not say when it was made, as those of older builds, counts if a later one does.
     fn walk(
         &self,
-        (mut number, mut state, mut checksum): Start,
+        (mut number, start, mut checksum): Start,
         listing: &Listing,
         time_ns: i64,
+        now_ns: i64,
     ) -> Result<Option<Found>> {
-        let newest = listing.commits.last().copied().unwrap_or(0);
-        let mark = |number, state: &ManifestState| {
-            state.time_ns.map(|time_ns| CommitMark { number, time_ns, flushed: state.flushed })
-        };
-        let mut untimed: Option<Option<Found>> = None;
-        while number < newest {
-            let (edit, its) = read_commit(self.location.as_ref(), number + 1, checksum, &state)?;
-            match edit.time_ns {
-                Some(of) if of > time_ns => break,
-                Some(_) => untimed = None,
-                None if untimed.is_none() => {
-                    untimed = Some(mark(number, &state).map(|mark| (mark, state.clone())));
-                }
-                None => {}
-            }
-            state.apply(edit);
-            (number, checksum) = (number + 1, its);
+        let mut marks = CommitMarks::default();
+        let mark = |number, time_ns, state: &ManifestState| CommitMark { number, time_ns, flushed: state.flushed };
+        if let Some(time_ns) = start.time_ns {
+            marks.push(mark(number, time_ns, &start));
         }
-        Ok(untimed.unwrap_or_else(|| mark(number, &state).map(|mark| (mark, state))))
+        let (mut state, mut edits, first) = (start.clone(), Vec::new(), number);
+        while number < listing.commits.last().copied().unwrap_or(0) {
+            let (edit, its) = read_commit(self.location.as_ref(), number + 1, checksum, &state)?;
+            let time_ns = edit.time_ns;
+            state.apply(edit.clone());
+            edits.push(edit);
+            (number, checksum) = (number + 1, its);
+            if let Some(time_ns) = time_ns {
+                marks.push(mark(number, time_ns, &state));
+            }
+        }
+        let found = marks.at(time_ns, now_ns);
+        Ok(found.map(|found| {
+            let mut state = start;
+            (first + 1..=found.mark.number).zip(edits).for_each(|(_, edit)| state.apply(edit));
+            (found, state)
+        }))
     }
 }

@@ -86,6 +86,8 @@ impl Manifest {
             return Ok(Advance::Edits(edits));
         }
         let before = std::mem::replace(self, anew);
+        // Whatever the commits between them say.
+        self.history.go_on_from(&before.history);
         removed.extend(before.state.files().cloned());
         Ok(Advance::Anew)
     }
@@ -105,6 +107,9 @@ impl Manifest {
         let edit: ManifestEdit = decode_payload(object.payload, &path)?;
         self.state.check(&edit).map_err(|reason| Error::corrupt(&path, PAYLOAD_OFFSET, reason))?;
         removed.extend(self.state.removed_by(&edit));
+        if edit.time_ns < self.state.time_ns && edit.time_ns.is_some() {
+            self.history.note_step_back();
+        }
         self.state.apply(edit.clone());
         (self.number, self.checksum) = (id.number, object.checksum);
         Ok(Some(edit))

@@ -4,7 +4,13 @@
 //! and the commits after that. Never holds a state: nothing but numbers stays in memory. Reads
 //! without the manifest's lock, for objects never change.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use hashbrown::HashSet;
 use ulid::Ulid;
@@ -16,7 +22,8 @@ use crate::{Result, SequenceNumber, model::DataFile, store::ObjectLocation, sync
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CommitMark {
     pub(crate) number: u64,
-    /// When it was made, in nanoseconds since the epoch.
+    /// When it was made, in nanoseconds since the epoch. Where the clock was put back afterwards, the
+    /// least that a later commit says.
     pub(crate) time_ns: i64,
     /// Everything up to here is in its data files.
     pub(crate) flushed: SequenceNumber,
@@ -26,8 +33,9 @@ pub(crate) struct CommitMark {
 #[derive(Debug, Clone)]
 pub(crate) struct PastFile {
     pub(crate) file: Arc<DataFile>,
-    /// When a commit took it out.
+    /// When a commit took it out, and its number; 0 each if only a state with a name has it.
     pub(crate) since_ns: i64,
+    pub(crate) number: u64,
 }
 
 /// Which states are to be known of a stream that is opened.
@@ -54,35 +62,111 @@ pub(crate) struct FoundHistory {
 #[derive(Debug)]
 pub(crate) struct ManifestHistory {
     pub(super) location: Arc<dyn ObjectLocation>,
-    /// Ascending by number, and by time.
-    marks: Mutex<VecDeque<CommitMark>>,
+    marks: Mutex<CommitMarks>,
+    /// How often a commit was earlier than the one before it.
+    steps_back: AtomicU64,
+}
+
+/// The state of a time: a commit, and the frames after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MarkAt {
+    pub(crate) mark: CommitMark,
+    /// No frame after this is of that time or earlier; `None` if some that are still to come may be.
+    pub(crate) through: Option<SequenceNumber>,
+}
+
+/// Commits, ascending by number and by time.
+#[derive(Debug, Default)]
+pub(super) struct CommitMarks(VecDeque<CommitMark>);
+
+impl CommitMarks {
+    /// Adds the newest. Returns false if it is earlier than others, which cannot have come after it.
+    pub(super) fn push(&mut self, mark: CommitMark) -> bool {
+        let later = self.0.iter_mut().rev().take_while(|before| before.time_ns > mark.time_ns);
+        let is_back = later.map(|before| before.time_ns = mark.time_ns).count() > 0;
+        self.0.push_back(mark);
+        !is_back
+    }
+
+    /// Returns what the state of a time is made of, where the clock says `now_ns`.
+    ///
+    /// Of a commit that seems to come after `now_ns` nothing is known but that it is there: it counts.
+    pub(super) fn at(&self, time_ns: i64, now_ns: i64) -> Option<MarkAt> {
+        let known = self.0.partition_point(|mark| mark.time_ns <= now_ns);
+        let until = self.0.partition_point(|mark| mark.time_ns <= time_ns);
+        let count = if until >= known { self.0.len() } else { until };
+        let mark = *self.0.get(count.checked_sub(1)?)?;
+        // A frame may come between the moment at which buffers are frozen and the commit of their
+        // files. So the first flush afterwards is not the end, and the second is.
+        let flush = |from: usize, before: SequenceNumber| {
+            (from..self.0.len()).find(|nth| self.0.get(*nth).is_some_and(|mark| mark.flushed > before))
+        };
+        let second = flush(count, mark.flushed).and_then(|first| flush(first, self.0.get(first)?.flushed));
+        Some(MarkAt { mark, through: second.and_then(|second| Some(self.0.get(second)?.flushed)) })
+    }
 }
 
 impl ManifestHistory {
     pub(super) fn new(location: Arc<dyn ObjectLocation>) -> Self {
-        Self { location, marks: Mutex::default() }
+        Self { location, marks: Mutex::default(), steps_back: AtomicU64::default() }
     }
 
     pub(super) fn push(&self, mark: CommitMark) {
-        self.marks.lock().push_back(mark);
+        if !self.marks.lock().push(mark) {
+            self.note_step_back();
+        }
+    }
+
+    /// Counts on from another one, and as if the clock had been put back since.
+    pub(super) fn go_on_from(&self, before: &Self) {
+        self.steps_back.store(before.steps_back() + 1, Ordering::Release);
+    }
+
+    pub(super) fn note_step_back(&self) {
+        self.steps_back.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Returns how often a commit was earlier than the one before it: what was found of a time before
+    /// may be another one now.
+    pub(crate) fn steps_back(&self) -> u64 {
+        self.steps_back.load(Ordering::Acquire)
+    }
+
+    /// Returns what the state of a time is made of, where the clock says `now_ns`; `None` if nothing is
+    /// known any more.
+    pub(crate) fn at(&self, time_ns: i64, now_ns: i64) -> Option<MarkAt> {
+        self.marks.lock().at(time_ns, now_ns)
     }
 
     /// Forgets the states that were over before `from_ns`.
     pub(crate) fn forget_before(&self, from_ns: i64) {
-        let mut marks = self.marks.lock();
+        let marks = &mut self.marks.lock().0;
         while marks.get(1).is_some_and(|next| next.time_ns <= from_ns) {
+            marks.pop_front();
+        }
+    }
+
+    /// Forgets all states but the newest.
+    pub(crate) fn forget_all(&self) {
+        self.forget_up_to(u64::MAX);
+    }
+
+    /// Forgets the states before the commit of this number, but for the newest.
+    pub(crate) fn forget_up_to(&self, number: u64) {
+        let marks = &mut self.marks.lock().0;
+        while marks.len() > 1 && marks.front().is_some_and(|mark| mark.number < number) {
             marks.pop_front();
         }
     }
 
     /// Returns the oldest commit whose state can be asked for.
     pub(crate) fn oldest(&self) -> Option<CommitMark> {
-        self.marks.lock().front().copied()
+        self.marks.lock().0.front().copied()
     }
 
     /// Returns all commits whose states can be asked for, in order.
     pub(crate) fn marks(&self) -> Vec<CommitMark> {
-        self.marks.lock().iter().copied().collect()
+        self.marks.lock().0.iter().copied().collect()
     }
 
     /// Reads the state after the commit of this number.
@@ -122,15 +206,21 @@ impl Manifest {
         CommitMark { number: self.number, time_ns: self.state.time_ns.unwrap_or(0), flushed: self.state.flushed }
     }
 
-    /// Finds out which states since `from_ns` can be known, and which files they have besides those
+    /// Finds out which states of a window can be known, and which files they have besides those
     /// of now. Whatever is missing or damaged of them, the newest state is not touched by it.
-    pub(super) fn load_history(&mut self, listing: &Listing, from_ns: i64) -> FoundHistory {
+    pub(super) fn load_history(&mut self, listing: &Listing, window: HistoryWindow) -> FoundHistory {
+        let HistoryWindow { now_ns, from_ns, .. } = window;
         let mut found = FoundHistory::default();
         if let Err(error) = self.walk_history(listing, from_ns, &mut found.files) {
             tracing::warn!(%error, "older states of the manifest cannot be read and are forgotten");
             found.is_damaged = true;
-            self.history.marks.lock().clear();
+            self.history.marks.lock().0.clear();
         }
+        // No commit came after a later one, nor after now.
+        found.files.iter_mut().rev().fold(now_ns, |least, past| {
+            past.since_ns = past.since_ns.min(least);
+            past.since_ns
+        });
         // Of older states there may be commits as well.
         found.files.retain(|past| past.since_ns > from_ns);
         self.load_named(&mut found);
@@ -150,10 +240,10 @@ impl Manifest {
             match read_snapshot(self.location.as_ref(), named.number) {
                 Ok((state, _)) => {
                     let new = state.files().filter(|file| known.insert(file.path.clone()));
-                    found.files.extend(new.map(|file| PastFile { file: Arc::clone(file), since_ns: 0 }));
+                    found.files.extend(new.map(|file| PastFile { file: Arc::clone(file), since_ns: 0, number: 0 }));
                 }
                 Err(error) => {
-                    tracing::warn!(name, %error, "a snapshot cannot be read; its files stay on disk");
+                    tracing::warn!(name, %error, "a snapshot cannot be read: no file is removed that it may have");
                     found.is_damaged = true;
                 }
             }
@@ -190,7 +280,7 @@ impl Manifest {
         while number < self.number {
             let (edit, its) = read_commit(self.location.as_ref(), number + 1, checksum, &state)?;
             let time_ns = edit.time_ns;
-            past.extend(removed_by(&state, &edit));
+            past.extend(removed_by(&state, &edit, number + 1));
             state.apply(edit);
             (number, checksum) = (number + 1, its);
             if let Some(time_ns) = time_ns {
@@ -201,8 +291,8 @@ impl Manifest {
     }
 }
 
-/// Returns the files that an edit takes out of a state.
-fn removed_by(state: &ManifestState, edit: &ManifestEdit) -> impl Iterator<Item = PastFile> {
+/// Returns the files that an edit, the commit of this number, takes out of a state.
+fn removed_by(state: &ManifestState, edit: &ManifestEdit, number: u64) -> impl Iterator<Item = PastFile> {
     let since_ns = edit.time_ns.or(state.time_ns).unwrap_or(0);
-    state.removed_by(edit).into_iter().map(move |file| PastFile { file, since_ns })
+    state.removed_by(edit).into_iter().map(move |file| PastFile { file, since_ns, number })
 }

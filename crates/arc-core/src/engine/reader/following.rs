@@ -56,6 +56,8 @@ pub(super) struct Following {
     lease: Option<ReadLease>,
     /// The commit that was handed out at rest last.
     rested_at: u64,
+    /// The directory that the log beside the reader is of, where another one may take the manifest over.
+    log_of: Option<String>,
     memory: Arc<MemoryBudget>,
     /// Who has the log, if that is on another machine.
     #[cfg(feature = "object-store")]
@@ -82,10 +84,29 @@ impl Following {
             past: Vec::new(),
             lease: Some(lease),
             rested_at: 0,
+            log_of: None,
             memory,
             #[cfg(feature = "object-store")]
             owner: None,
         }
+    }
+
+    /// Has each look make sure that manifest and log are still of one directory.
+    #[cfg(feature = "object-store")]
+    pub(super) fn beside_log(self) -> Self {
+        Self { log_of: self.manifest.state().directory.clone(), ..self }
+    }
+
+    fn check_is_of_log(&self) -> Result<()> {
+        let of = &self.manifest.state().directory;
+        if self.log_of.is_none() || self.log_of == *of {
+            return Ok(());
+        }
+        let by = of.as_deref().unwrap_or("without a name");
+        let reason = format!(
+            "the data directory {by} has taken the object store over, and its log is not here: open a reader anew, in an empty folder or beside that log"
+        );
+        Err(Error::OtherStore { path: self.tail.dir().into(), reason })
     }
 
     /// Returns the tables with all that is acknowledged by now, and no less than before.
@@ -101,6 +122,7 @@ impl Following {
         let said = acknowledged(self.vfs.as_ref(), self.tail.dir())?;
         for attempt in 0..TRIES {
             self.catch_up_manifest()?;
+            self.check_is_of_log()?;
             let version = self.version(options);
             let proven = self.proven(said)?;
             let last = said.max(proven).max(self.seen);

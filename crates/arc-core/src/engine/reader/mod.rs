@@ -74,7 +74,10 @@ impl Reader {
         let tail = LogTail::new(root.join(WAL_DIR), manifest.state().flushed);
         let following = Following::new(Arc::clone(&vfs), manifest, tail, lease, Arc::clone(&memory));
         #[cfg(feature = "object-store")]
-        let following = following.of_owner(owner);
+        let following = match owner {
+            None if parts.storage.is_some() && has_log => following.beside_log(),
+            owner => following.of_owner(owner),
+        };
         let seen = Mutex::new(Arc::new(Version::empty(Arc::clone(&memory))));
         let reader = Self {
             root,

@@ -1,6 +1,6 @@
 //! A state that another directory may begin with, as a reader finds it.
 
-use super::Reader;
+use super::{Reader, past::PastAt};
 use crate::{Result, engine::Origin, model::PastMoment};
 
 impl Reader {
@@ -35,9 +35,7 @@ impl Reader {
             }
             Some(PastMoment::Time(time_ns)) => {
                 drop(self.pin()?);
-                let (state, seen, held) = self.found_at(*time_ns)?;
-                // Without the log there is nothing after a commit.
-                let through = if self.has_log { seen } else { state.flushed };
+                let PastAt { state, through, held, .. } = self.found_at(*time_ns)?;
                 Ok(Origin::new(place, held.number, state, held).up_to(through, Some(*time_ns)))
             }
         }

@@ -13,9 +13,9 @@ use hashbrown::HashSet;
 use super::{Reader, following::Following};
 use crate::{
     Error, Result, SequenceNumber,
-    catalog::ManifestState,
+    catalog::{ManifestState, MarkAt},
     engine::{
-        history::{PastState, from_ns, in_the_future, no_history, show},
+        history::{FrameCut, PastState, from_ns, in_the_future, no_history, show},
         states_at_hand::MadeFrom,
     },
     model::{PastMoment, SnapshotInfo, WAL_DIR},
@@ -74,37 +74,50 @@ impl Reader {
 
     fn state_at_time(&self, time_ns: i64) -> Result<Arc<PastState>> {
         self.check_is_kept(time_ns)?;
-        let (now_ns, last_seq) = (self.clock.now_ns(), self.following.lock().seen());
-        if let Some(state) = self.at_hand.find(time_ns, last_seq, now_ns) {
+        let (now_ns, last_seq, era) = {
+            let following = self.following.lock();
+            (self.clock.now_ns(), following.seen(), following.history().steps_back())
+        };
+        if let Some(state) = self.at_hand.find(time_ns, era, last_seq, now_ns) {
             return Ok(state);
         }
-        let (state, last_seq, held) = self.found_at(time_ns)?;
+        let PastAt { state, through, is_final, held } = self.found_at(time_ns)?;
         let mut past = PastState::new(&state, held, &self.memory);
         if self.has_log {
             let dir = self.root.join(WAL_DIR);
             let mut tail = LogTail::new(dir.clone(), state.flushed);
-            let mut visit = |frame: ReplayedFrame<'_>| past.replay(&dir, &frame, time_ns);
-            if tail.read_until(self.vfs.as_ref(), last_seq, &mut visit)? == TailEnd::Missing {
+            let mut visit = |frame: ReplayedFrame<'_>| past.replay(&dir, &frame);
+            if tail.read_through(self.vfs.as_ref(), through, &mut visit)? == TailEnd::Missing {
                 return Err(unknown(time_ns));
             }
         }
-        Ok(self.at_hand.keep(past, MadeFrom { time_ns, last_seq, now_ns }, self.memory.limit()))
+        let made = MadeFrom { time_ns, era, last_seq: (!is_final).then_some(last_seq), now_ns };
+        Ok(self.at_hand.keep(past, made, self.memory.limit()))
     }
 
-    /// Returns the state of the newest commit at or before a time, the last frame that was seen, and
-    /// what keeps the files of that state.
-    pub(super) fn found_at(&self, time_ns: i64) -> Result<(ManifestState, SequenceNumber, Arc<PastHold>)> {
+    /// Returns what the state of a time is made of, and what keeps its files.
+    pub(super) fn found_at(&self, time_ns: i64) -> Result<PastAt> {
         self.check_is_kept(time_ns)?;
         let (history, seen) = {
             let following = self.following.lock();
             (following.history(), following.seen())
         };
-        let Some((mark, state)) = history.find_at(time_ns)? else { return Err(unknown(time_ns)) };
+        let now_ns = self.clock.now_ns();
+        let Some((MarkAt { mark, through }, state)) = history.find_at(time_ns, now_ns)? else {
+            return Err(unknown(time_ns));
+        };
         let held = self.following.lock().hold_past(mark.number, self.clock.now_ns())?;
         // Whatever the state has was taken out of the manifest after `time_ns`, if at all: had it
         // been removed before the lease was there, it would be too old by now.
         self.check_is_kept(time_ns)?;
-        Ok((state, seen, held))
+        let is_final = through.is_some() || !self.has_log;
+        if !self.has_log {
+            return Ok(PastAt { through: state.flushed, state, is_final, held });
+        }
+        let mut tail = LogTail::new(self.root.join(WAL_DIR), mark.flushed);
+        let cut = FrameCut { time_ns, now_ns, is_all: through.is_none() };
+        let through = cut.find(self.vfs.as_ref(), &mut tail, through.unwrap_or(seen))?;
+        Ok(PastAt { through: through.ok_or_else(|| unknown(time_ns))?, state, is_final, held })
     }
 
     /// Checks by the setting that the state of a time can be asked for.
@@ -124,6 +137,17 @@ impl Reader {
             format!("nothing is known any more of {}: history begins at {} or later", show(time_ns), show(from_ns));
         Err(Error::OutsideHistory { reason })
     }
+}
+
+/// What the state of a time is made of.
+#[derive(Debug)]
+pub(super) struct PastAt {
+    pub(super) state: ManifestState,
+    /// The last frame that is of that time or earlier.
+    pub(super) through: SequenceNumber,
+    /// Whether nothing that is still to come may be.
+    is_final: bool,
+    pub(super) held: Arc<PastHold>,
 }
 
 /// Says that a state is not kept, though it is not too old by the setting.

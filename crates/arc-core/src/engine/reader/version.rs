@@ -64,12 +64,17 @@ impl Version {
         Ok(())
     }
 
-    /// Reads other files of a table from now on, instead of some that it has. Returns false if it
-    /// has no such table: it may have been dropped, and another one made under its name, by frames
-    /// that the manifest does not have yet.
+    /// Reads other files of a table from now on, instead of some that it has. Returns false if that is
+    /// not all that has to be done. It may have no such table: dropped, and another one made under its
+    /// name, by frames that the manifest does not have yet. Or a newer file may have come back, as none
+    /// of compaction is: rows that were on time without it are late.
     pub(super) fn swap(&self, edit: &TableEdit) -> bool {
         let table = self.registry.database(&edit.database).and_then(|database| database.table(&edit.table));
         let Some(table) = table else { return false };
+        let newest = edit.files_added.iter().map(|file| file.max_time).max();
+        if newest.is_some_and(|newest| newest > table.undrained_rows().buffer.newest_in_files()) {
+            return false;
+        }
         let gone: HashSet<&str> = edit.files_removed.iter().map(String::as_str).collect();
         let mut stored = table.stored();
         let has_files = stored.files.iter().filter(|file| gone.contains(file.path.as_str())).count() == gone.len();

@@ -1,6 +1,6 @@
 //! All that a data directory has, as text: each value with its type and all of its bits.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use arrow::{
     array::{Array, ArrayRef, AsArray, RecordBatch},
@@ -58,13 +58,15 @@ fn rows(engine: &Engine, view: &TableView) -> Vec<String> {
     let buffered =
         |late: bool| view.buffers.iter().filter(move |part| part.late == late).map(|part| part.batch().unwrap());
     let (late, on_time): (Vec<&DataFile>, Vec<&DataFile>) = files.into_iter().partition(|file| file.late);
-    let all = on_time
-        .iter()
-        .flat_map(in_file)
-        .chain(buffered(false))
-        .chain(late.iter().flat_map(in_file))
-        .chain(buffered(true));
-    let rows = all.flat_map(|batch| batch_rows(schema, &batch));
+    let rows_of = |batch: RecordBatch| batch_rows(schema, &batch);
+    let on_time: Vec<Row> = on_time.iter().flat_map(in_file).chain(buffered(false)).flat_map(rows_of).collect();
+    let late = late.iter().flat_map(in_file).chain(buffered(true)).flat_map(rows_of);
+    if schema.has_primary_key {
+        let mut known = HashSet::new();
+        let twice = on_time.iter().find(|(primary_key, _)| !known.insert(primary_key));
+        assert_eq!(twice, None, "a row on time is there once: nothing compares it with others");
+    }
+    let rows = on_time.iter().cloned().chain(late);
     let mut lines: Vec<String> = if schema.has_primary_key {
         let mut merged: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
         rows.for_each(|(primary_key, fields)| merged.entry(primary_key).or_default().extend(fields));

@@ -2,7 +2,9 @@
 //! done since; and what is older is gone.
 
 mod at_hand;
+mod clocks;
 mod folders;
+mod restored;
 
 use std::{
     path::Path,
@@ -22,7 +24,7 @@ use super::{
     requests::{Request, request},
 };
 use crate::{
-    ColumnTypes, Comparison, Engine, Error, Literal, OnConflict, Options, Predicate,
+    ColumnTypes, Comparison, Engine, Error, ErrorKind, Literal, OnConflict, Options, Predicate,
     clock::Clock,
     engine::EngineRole,
     model::PastMoment,
@@ -41,6 +43,7 @@ impl Hand {
         Self(Arc::new(AtomicI64::new(START)))
     }
 
+    /// Lets seconds go by, or puts it back by some.
     fn advance(&self, seconds: i64) {
         self.0.fetch_add(seconds * SECOND, Ordering::Relaxed);
     }
@@ -94,8 +97,9 @@ impl Recorded {
         assert!(self.engine.write_lp("d", line.as_bytes()).unwrap().points > 0);
     }
 
-    /// Notes what there is now, and lets a second go by.
+    /// Notes what there is now, which a reader sees as well, and lets a second go by.
     fn record(&mut self) {
+        self.check_reader();
         self.states.push((self.clock.now_ns(), contents(&self.engine)));
         self.clock.advance(1);
     }
@@ -125,6 +129,39 @@ impl Recorded {
         drop(of_reader);
         reader.renew()?;
         Ok(contents)
+    }
+
+    fn check_reader(&self) {
+        let EngineRole::Reader(reader) = &self.reader.inner.role else { panic!("it is no reader") };
+        let seen = contents_of(&self.engine, reader.pin().unwrap().registry());
+        assert!(seen == contents(&self.engine), "{seen:?}");
+    }
+
+    /// Has a table be what it was, or checks that nothing comes of it.
+    fn restore(&self, time_ns: i64, nth: prop::sample::Index) {
+        let moment = PastMoment::Time(time_ns);
+        let Ok(past) = self.engine.writer().unwrap().past_state(&moment) else { return };
+        let Some(database) = past.registry.database("d") else { return };
+        let tables = database.tables();
+        if tables.is_empty() {
+            return;
+        }
+        let name = nth.get(&tables).schema().table.to_string();
+        let was = table_of(&contents_of(&self.engine, &past.registry), &name);
+        let before = contents(&self.engine);
+        drop((tables, database, past));
+        match self.engine.restore_table("d", &name, &moment) {
+            Ok(()) => {
+                let is = table_of(&contents(&self.engine), &name);
+                let columns = |lines: &[String]| lines.iter().filter(|line| line.starts_with("column")).count();
+                assert_eq!(is.len() - columns(&is), was.len() - columns(&was), "{name}");
+                assert!(columns(&is) != columns(&was) || is == was || has_widened(&was, &is), "{name}");
+            }
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::SchemaConflict, "{error}");
+                assert!(contents(&self.engine) == before, "{error}");
+            }
+        }
     }
 
     fn snapshot(&mut self) {
@@ -179,6 +216,19 @@ impl Recorded {
     }
 }
 
+/// Returns the lines of one table.
+fn table_of(contents: &[String], table: &str) -> Vec<String> {
+    let is_head = |line: &String| line.starts_with("table ") || line.starts_with("database ");
+    let head = format!("table {table:?} ");
+    let own = contents.iter().skip_while(|line| !line.starts_with(&head)).enumerate();
+    own.take_while(|(nth, line)| *nth == 0 || !is_head(line)).map(|(_, line)| line.clone()).collect()
+}
+
+/// Returns whether a column is of another type by now.
+fn has_widened(was: &[String], is: &[String]) -> bool {
+    was.iter().zip(is).any(|(was, is)| was.starts_with("column") && was != is)
+}
+
 #[derive(Debug, Clone)]
 enum Step {
     Write(Request),
@@ -188,13 +238,14 @@ enum Step {
     Drop { table: prop::sample::Index, whole: bool },
     Snapshot,
     DropSnapshot(prop::sample::Index),
+    Restore { state: prop::sample::Index, table: prop::sample::Index },
     Reopen(bool),
     Wait(i64),
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn step() -> impl Strategy<Value = Step> {
     let index = || any::<prop::sample::Index>();
-    let step = prop_oneof![
+    prop_oneof![
         8 => request().prop_map(Step::Write),
         3 => Just(Step::Flush),
         2 => Just(Step::Compact),
@@ -202,10 +253,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (index(), any::<bool>()).prop_map(|(table, whole)| Step::Drop { table, whole }),
         1 => Just(Step::Snapshot),
         1 => index().prop_map(Step::DropSnapshot),
+        2 => (index(), index()).prop_map(|(state, table)| Step::Restore { state, table }),
         2 => any::<bool>().prop_map(Step::Reopen),
         1 => (1..30_i64).prop_map(Step::Wait),
-    ];
-    vec(step, 1..14)
+    ]
 }
 
 impl Recorded {
@@ -235,6 +286,8 @@ impl Recorded {
                 engine.drop_snapshot(&name).unwrap();
             }
             Step::DropSnapshot(_) => {}
+            Step::Restore { state, table } if !self.states.is_empty() => self.restore(state.get(&self.states).0, table),
+            Step::Restore { .. } => {}
             Step::Reopen(is_kill) => self.reopen(is_kill),
             Step::Wait(seconds) => self.clock.advance(seconds),
         }
@@ -245,7 +298,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_state_is_what_it_was(steps in steps()) {
+    fn every_state_is_what_it_was(steps in vec(step(), 1..14)) {
         let mut recorded = Recorded::new(options(25));
         for step in steps {
             recorded.step(step);

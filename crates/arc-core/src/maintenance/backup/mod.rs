@@ -131,8 +131,16 @@ impl<'a> Backup<'a> {
         }
         write_marker(vfs, target)?;
         folder.finish(source.log, source.logged)?;
-        report.removed_files =
-            remove_orphans(vfs, target, &source.state.stored_paths(), |_| false, |_| Ok(()))?.removed.len() as u64;
+        report.removed_files = remove_orphans(
+            vfs,
+            target,
+            &source.state.stored_paths(),
+            &hashbrown::HashSet::new(),
+            |_| false,
+            |_| Ok(()),
+        )?
+        .removed
+        .len() as u64;
         Ok(report)
     }
 }

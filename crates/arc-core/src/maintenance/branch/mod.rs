@@ -198,7 +198,8 @@ fn copied_log<'e>(
             log.append(&Frame { seq: *seq, kind: *kind, meta, body, body_crc })
         };
         if origin.visit_frames(&mut append)? {
-            return Ok((origin, log, frames));
+            // To bring the files may take hours, and segments go on being recycled.
+            return Ok((origin.without_log(), log, frames));
         }
         if moment.is_some() {
             let reason = "the log of that time is not kept any more";

@@ -17,6 +17,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use hashbrown::HashSet;
+
 pub use report::{Finding, Severity, VerifyReport, VerifyTotals};
 
 pub(crate) use file::{FileChecker, check_bytes};
@@ -25,7 +27,8 @@ pub(crate) use report::describe;
 use crate::{
     Error, Result, SequenceNumber,
     catalog::{
-        ManifestState, ManifestSurvey, check_has_no_store, check_log_is_there, check_marker, survey as survey_manifest,
+        ManifestState, ManifestSurvey, check_has_no_store, check_log_is_there, check_marker, named_state,
+        survey as survey_manifest,
     },
     datafile::find_orphans,
     engine::{Lock, lock},
@@ -40,6 +43,7 @@ const MAX_NAMED: usize = 20;
 const REPAIR: &str = "a repair can mend this; a backup may have what it would give up";
 const REPAIR_MANIFEST: &str = "a repair writes the manifest anew from what is whole";
 const LEFTOVER: &str = "the next opening removes it";
+const SNAPSHOT: &str = "the table is not touched by it; drop the snapshot, or bring the file back from a backup";
 const UNNAMED: &str = "the next opening removes it, unless an older state needs it";
 
 /// Verifies the data directory at `path`, which no process may have open. Changes nothing.
@@ -118,22 +122,27 @@ pub(crate) fn verify_locked(vfs: &dyn Vfs, root: &Path) -> Result<VerifyReport> 
     report.directory.clone_from(&manifest.state.directory);
     report_manifest(vfs, root, &manifest, &mut report)?;
     check_files(vfs, root, &manifest.state, &mut report)?;
+    let only_named = check_snapshots(vfs, root, &manifest.state, &|_| true, &mut report);
     if manifest.reached == manifest.newest {
-        report_orphans(vfs, root, &manifest.state, &mut report)?;
+        report_orphans(vfs, root, &manifest.state, &only_named, &mut report)?;
     }
     log::check(vfs, &root.join(WAL_DIR), &manifest.state, logged(vfs, root)?, &mut report)?;
     report_lost(vfs, root, &mut report)?;
     Ok(report)
 }
 
-/// Verifies the data files that `state` names, which the caller keeps from being removed.
+/// Verifies the data files that `state` names, which the caller keeps from being removed, and those of
+/// its snapshots of which `is_there` says that nobody has dropped them meanwhile.
 pub(crate) fn verify_pinned(
     vfs: &dyn Vfs,
     root: &Path,
     state: &ManifestState,
+    is_there: &dyn Fn(&str) -> bool,
     report: &mut VerifyReport,
 ) -> Result<()> {
-    check_files(vfs, root, state, report)
+    check_files(vfs, root, state, report)?;
+    check_snapshots(vfs, root, state, is_there, report);
+    Ok(())
 }
 
 /// Verifies the manifest and the log of an engine that runs and keeps both from changing what is
@@ -276,8 +285,54 @@ fn check_files(vfs: &dyn Vfs, root: &Path, state: &ManifestState, report: &mut V
     Ok(())
 }
 
-fn report_orphans(vfs: &dyn Vfs, root: &Path, state: &ManifestState, report: &mut VerifyReport) -> Result<()> {
-    let orphans = find_orphans(vfs, root, &state.stored_paths())?;
+/// Compares the data files that only snapshots have with their checksums; returns where they lie.
+fn check_snapshots(
+    vfs: &dyn Vfs,
+    root: &Path,
+    state: &ManifestState,
+    is_there: &dyn Fn(&str) -> bool,
+    report: &mut VerifyReport,
+) -> HashSet<String> {
+    let dir = root.join(META_DIR).join(WRITER);
+    let mut known: HashSet<String> = state.files().map(|file| file.path.clone()).collect();
+    let mut only_named = HashSet::new();
+    for (name, named) in &state.snapshots {
+        let mut found = Vec::new();
+        match named_state(vfs, &dir, named.number) {
+            Ok(was) => {
+                for file in was.files().filter(|file| known.insert(file.path.clone())) {
+                    only_named.insert(file.stored_path().to_owned());
+                    let path = root.join(&file.path);
+                    if let Err((offset, what)) = check_bytes(vfs, &path, file) {
+                        found.push((path, offset, what));
+                    }
+                }
+            }
+            Err(error) => found.push((
+                dir.clone(),
+                None,
+                format!("its object {} cannot be read: {}", named.number, describe(&error)),
+            )),
+        }
+        if !found.is_empty() && is_there(name) {
+            for (path, offset, what) in found {
+                report.error(path, offset, format!("snapshot {name}: {what}"), SNAPSHOT);
+            }
+        }
+    }
+    only_named
+}
+
+fn report_orphans(
+    vfs: &dyn Vfs,
+    root: &Path,
+    state: &ManifestState,
+    only_named: &HashSet<String>,
+    report: &mut VerifyReport,
+) -> Result<()> {
+    let mut named = state.stored_paths();
+    named.extend(only_named.iter().map(String::as_str));
+    let orphans = find_orphans(vfs, root, &named)?;
     for path in orphans.iter().take(MAX_NAMED) {
         report.add(Severity::Info, root.join(path), None, "no manifest names it", UNNAMED);
     }

@@ -239,6 +239,29 @@ fn frames_that_are_whole_and_make_no_sense_are_found() {
 }
 
 #[test]
+fn files_that_only_a_snapshot_has_are_checked_and_are_no_leftovers() {
+    let fs = CrashFs::from_image(&sample());
+    let open = engine(&fs);
+    open.create_snapshot("kept").unwrap();
+    open.drop_database("d").unwrap();
+    open.flush().unwrap();
+    assert!(open.verify().unwrap().is_clean());
+    let image = fs.current();
+    let past = find(&image, "/past/");
+    assert!(!past.is_empty());
+    drop(open);
+    let report = verified(&image);
+    assert!(report.findings.is_empty(), "{report}");
+    for path in &past {
+        let report = verified(&damaged(&image, path, |bytes| bytes[20] ^= 1));
+        assert!(!report.is_clean() && report.to_string().contains("snapshot kept: "), "{report}");
+    }
+    fs.remove_file(&past[0]).unwrap();
+    let report = verified(&fs.current());
+    assert!(!report.is_clean() && report.to_string().contains("snapshot kept: it is missing"), "{report}");
+}
+
+#[test]
 fn leftovers_are_information() {
     let image = sample();
     let orphan = "data/d/m/day=1970-01-01/01ARZ3NDEKTSV4RRFFQ69G5FAV.parquet";

@@ -7,7 +7,7 @@ use object_store::ObjectStore;
 use tempfile::tempdir;
 
 use super::{builder, in_memory, open, storage};
-use crate::support::{number, quiet, write};
+use crate::support::{number, query, quiet, write};
 
 fn reader(path: &Path, store: &Arc<dyn ObjectStore>) -> arc_core::Result<Engine> {
     builder(path, store).open_reader()
@@ -47,6 +47,24 @@ fn a_reader_from_anywhere_follows_what_is_flushed_and_one_beside_the_writer_all(
     far.close().unwrap();
     drop(far);
     assert_eq!(reader(&own.path().join("new"), &store).unwrap().tables("d").unwrap().len(), 0);
+}
+
+#[test]
+fn a_reader_beside_a_log_does_not_mix_it_with_what_another_directory_has() {
+    let (dir, other, store) = (tempdir().unwrap(), tempdir().unwrap(), in_memory());
+    let writer = open(dir.path(), &store);
+    write(&writer, "d", "m x=1 1\n");
+    writer.flush().unwrap();
+    write(&writer, "d", "m x=2 2\n");
+    let near = reader(dir.path(), &store).unwrap();
+    assert_eq!(count(&near), 2);
+    drop(writer);
+    let new = quiet(other.path()).object_store(storage(&store).take_over(true)).open().unwrap();
+    write(&new, "d", "m x=5 5\n");
+    new.flush().unwrap();
+    let error = query(&near, "d", "SELECT count(*) FROM m").unwrap_err();
+    assert!(matches!(error, Error::OtherStore { .. }), "{error}");
+    assert!(error.to_string().contains("has taken the object store over"), "{error}");
 }
 
 #[test]

@@ -34,9 +34,15 @@ fn a_state_is_made_once_unless_frames_may_still_belong_to_it() {
     recorded.line("m,h=c v=3 3");
     let cut = both(&recorded, time_ns);
     assert_eq!(are_same(&first, &cut), [false; 2], "no frame had been too late for it");
-    recorded.line("m,h=d v=4 4");
+    assert_eq!(are_same(&cut, &both(&recorded, time_ns)), [true; 2], "nothing came in between");
+    for value in 4..6 {
+        recorded.engine.flush().unwrap();
+        recorded.line(&format!("m,h=d v={value} {value}"));
+    }
+    let whole = both(&recorded, time_ns);
+    recorded.line("m,h=e v=6 6");
     recorded.engine.flush().unwrap();
-    assert_eq!(are_same(&cut, &both(&recorded, time_ns)), [true; 2], "all of it had been read");
+    assert_eq!(are_same(&whole, &both(&recorded, time_ns)), [true; 2], "two flushes came after it");
     recorded.record();
     recorded.check();
 }
