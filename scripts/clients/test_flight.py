@@ -112,6 +112,24 @@ def test_what_adbc_has_ingested_survives_a_kill(tmp_path: Path) -> None:
     again.kill()
 
 
+def test_adbc_writes_are_done_without_a_fetch(door: tuple[Server, str]) -> None:
+    uri = door[1]
+    for n in range(20):
+        with connect(uri) as connection, connection.cursor() as cursor:
+            cursor.execute(f"INSERT INTO pump (time, id, rpm) VALUES ('2030-01-01', 'c{n}', 1)")
+    with connect(uri) as connection, connection.cursor() as cursor:
+        for n in range(20):
+            cursor.execute(f"INSERT INTO pump (time, id, rpm) VALUES ('2030-01-01', 'd{n}', 1)")
+        for n in range(20):
+            cursor.execute("INSERT INTO pump (time, id, rpm) VALUES ('2030-01-01', ?, 1)", (f"e{n}",))
+        cursor.execute("DELETE FROM pump WHERE id = 'e7'")
+        with pytest.raises(ProgrammingError):
+            cursor.execute("INSERT INTO pump (time, id, rpm) VALUES ('2030-01-01', 'bad', 'word')")
+    with connect(uri) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pump WHERE time = '2030-01-01'")
+        assert cursor.fetchall() == [(59,)]
+
+
 def test_adbc_deletes_and_drops(door: tuple[Server, str]) -> None:
     server, address = door
     with connect(address) as connection, connection.cursor() as cursor:

@@ -5,10 +5,11 @@
 //! connections.
 //!
 //! gzip goes through libdeflate, which takes a body at once in half the time of the decoders that take it in pieces. Where
-//! that cannot be sure that it has seen all of a body, flate2 has the last word.
+//! that cannot be sure that it has seen all of a body, flate2 has the last word, member by member.
 
 use std::io::{self, Read};
 
+use arc_core::import::GzipMembers;
 use bytes::Bytes;
 use zstd::zstd_safe;
 
@@ -77,8 +78,7 @@ fn gunzip(body: &[u8], limit: usize, grow: Grow<'_>) -> Result<Vec<u8>, Failure>
     if let Some(plain) = gunzip_at_once(body, limit) {
         return Ok(plain);
     }
-    let decoder = flate2::bufread::MultiGzDecoder::new(body);
-    read_capped(decoder, guess, limit, grow).map_err(|error| damaged("gzip", error, limit))
+    read_capped(GzipMembers::new(body), guess, limit, grow).map_err(|error| damaged("gzip", error, limit))
 }
 
 /// Decompresses a body that is one good member of gzip, and nothing else; `None` where that is not certain.

@@ -130,13 +130,28 @@ pub(crate) async fn points(
     deletion: Deletion,
     confirmed: Confirmed<'_>,
 ) -> Result<(u64, u64), Failure> {
-    let count = counted(app, caller, &deletion).await?;
-    check_count(app, count, confirmed)?;
+    let count = check(app, caller, &deletion, confirmed).await?;
+    Ok((count, remove(app, caller, deletion).await?))
+}
+
+/// Returns how many points a delete would take away now, or refuses it if these are too many.
+pub(crate) async fn check(
+    app: &Arc<App>,
+    caller: &Caller,
+    deletion: &Deletion,
+    confirmed: Confirmed<'_>,
+) -> Result<u64, Failure> {
+    let count = counted(app, caller, deletion).await?;
+    check_count(app, count, confirmed).map(|()| count)
+}
+
+/// Deletes points, however many. Returns in how many files they may have been.
+pub(crate) async fn remove(app: &Arc<App>, caller: &Caller, deletion: Deletion) -> Result<u64, Failure> {
     let Deletion { database, table, predicate, .. } = &deletion;
     caller.note(|| format!("delete from {}.{} where {predicate}", quoted(database), quoted(table)));
     let engine = app.engine.clone();
     let deleted = blocking(move || engine.delete(&deletion.database, &deletion.table, &deletion.predicate)).await?;
-    Ok((count, deleted.affected_files))
+    Ok(deleted.affected_files)
 }
 
 /// Returns how many points a delete would take away now.

@@ -42,6 +42,8 @@ const IDEMPOTENCY_REPLAYED: &str = "idempotency-replayed";
 /// thread and be woken by it takes a tenth of the processor time of such a write.
 const INLINE_BYTES: usize = 128 << 10;
 /// Where the query string may name the database; InfluxDB 1.x says `db`, 2.x says `bucket`.
+/// Where clients of InfluxDB write that know of no other answer to nothing than that it is stored.
+const INFLUX_PATHS: [&str; 2] = ["/write", "/api/v2/write"];
 const DATABASE: [&str; 3] = ["db", "bucket", "database"];
 
 /// What the body of a write is made of.
@@ -101,6 +103,9 @@ pub(crate) struct WantedWrite {
     pub(crate) format: Format,
     /// Whether the unit of line protocol's timestamps is to be found out.
     pub(crate) guess: bool,
+    /// Whether a body without points is stored as any other: InfluxDB's clients ask so whether they may
+    /// write.
+    pub(crate) may_be_empty: bool,
 }
 
 impl WantedWrite {
@@ -109,7 +114,8 @@ impl WantedWrite {
         let database = params::database(headers, &params, &DATABASE)?.into_owned();
         let options = options(headers, &params)?;
         let table = if format == Format::Arrow { table(headers, &params)? } else { String::new() };
-        Ok(Self { database, table, options, format, guess: false })
+        let may_be_empty = format == Format::LineProtocol && INFLUX_PATHS.contains(&uri.path());
+        Ok(Self { database, table, options, format, guess: false, may_be_empty })
     }
 
     /// Has the write touch what its caller may write; refuses it where that is nothing of the database.
@@ -181,13 +187,13 @@ struct Job {
 }
 
 async fn acknowledged(app: &Arc<App>, mut job: Job) -> Result<(Written, Bytes), Failure> {
-    let format = job.wanted.format;
+    let (format, may_be_empty) = (job.wanted.format, job.wanted.may_be_empty);
     let (pending, body) = match submit_here(app, &mut job)? {
         Some(pending) => (pending, job.body),
         None => submit_elsewhere(app, job).await?,
     };
     let written = pending.await?;
-    if written.points == 0 && written.rejected_points == 0 {
+    if written.points == 0 && written.rejected_points == 0 && !may_be_empty {
         return Err(empty(format, "No valid records in request"));
     }
     Ok((written, body))
@@ -234,7 +240,7 @@ async fn submit_elsewhere(app: &Arc<App>, job: Job) -> Result<(PendingWrite, Byt
 }
 
 fn submit(app: &App, wanted: &mut WantedWrite, body: Bytes) -> Result<arc_core::Result<PendingWrite>, Failure> {
-    if body.is_empty() {
+    if body.is_empty() && !wanted.may_be_empty {
         return Err(empty(wanted.format, "Empty request body"));
     }
     if wanted.guess {

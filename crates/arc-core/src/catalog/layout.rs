@@ -178,6 +178,23 @@ pub(crate) fn check_manifest_is_there(vfs: &dyn Vfs, root: &Path) -> Result<()> 
     }
 }
 
+/// Returns whether a file or folder of this name is there because of the volume or of the machine that
+/// shows it, and nobody has put it there.
+pub(crate) fn is_of_volume(name: &str) -> bool {
+    const NAMES: [&str; 9] = [
+        "lost+found",
+        ".snapshot",
+        ".snapshots",
+        ".DS_Store",
+        ".Trashes",
+        ".Spotlight-V100",
+        ".fseventsd",
+        "System Volume Information",
+        "$RECYCLE.BIN",
+    ];
+    NAMES.contains(&name) || name.starts_with(".nfs") || name.starts_with(".Trash-")
+}
+
 /// Lets pass what we make ourselves before the marker is there.
 fn check_nothing_else(vfs: &dyn Vfs, root: &Path, entries: &[DirEntry]) -> Result<()> {
     let temporary = format!("{MARKER}{TEMPORARY_SUFFIX}");
@@ -188,7 +205,7 @@ fn check_nothing_else(vfs: &dyn Vfs, root: &Path, entries: &[DirEntry]) -> Resul
                 let folder = root.join(&entry.name);
                 entry.is_dir && list(vfs, &folder)?.is_empty()
             }
-            name => name == temporary,
+            name => name == temporary || is_of_volume(name),
         };
         if !ours {
             let reason = format!("it has no file {MARKER} and is not empty: it has {:?}", entry.name);
@@ -260,10 +277,11 @@ mod tests {
     fn folders_are_taken_or_refused_by_what_is_in_them() {
         let marker = "{\"arc_format\":1}\n";
         let with_log = "{\"arc_format\":1,\"log\":true}\n";
-        let cases: [(&[(&str, &str)], &str); 17] = [
+        let cases: [(&[(&str, &str)], &str); 18] = [
             (&[], ""),
             (&[("LOCK", "")], ""),
             (&[("LOCK", ""), ("ARC.tmp", "{\"arc")], ""),
+            (&[("lost+found/#12", ""), (".DS_Store", ""), (".nfs0000000012", "")], ""),
             (&[("ARC", marker)], ""),
             (&[("ARC", marker), ("notes.txt", ""), ("wal/x", "")], ""),
             (&[("ARC", marker), (ULID, ""), ("meta/0/00000000000000000001", "")], ""),

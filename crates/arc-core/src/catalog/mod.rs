@@ -27,7 +27,8 @@ pub(crate) use edit::{
 };
 pub use layout::is_data_directory;
 pub(crate) use layout::{
-    check_layout, check_log_is_there, check_marker, create_folders, mark_log, open_layout, sync_parents, write_marker,
+    check_layout, check_log_is_there, check_marker, create_folders, is_of_volume, mark_log, open_layout, sync_parents,
+    write_marker,
 };
 pub(crate) use leases::{ReadLease, oldest_leased};
 pub(crate) use manifest::{Advance, FoundHistory, HistoryWindow, Manifest, ManifestHistory, MarkAt, PastFile};

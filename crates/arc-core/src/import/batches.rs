@@ -4,7 +4,10 @@
 //! Rows without a time that can be stored are refused one by one; whatever else does not fit a
 //! table is found by the engine, and refuses the piece.
 
-use std::sync::Arc;
+use std::{
+    io::{BufRead, Read},
+    sync::Arc,
+};
 
 use arrow::{
     array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, TimestampNanosecondArray},
@@ -22,7 +25,7 @@ use super::{
 };
 use crate::{
     Precision, Result,
-    ingest::ArrowReader,
+    ingest::{ArrowReader, FileStream, needs_footer},
     model::{TIME_COLUMN, check_type, row_bytes},
 };
 
@@ -67,7 +70,14 @@ pub(super) fn read_arrow(
     table: &str,
     emit: &mut dyn FnMut(FileChunk) -> bool,
 ) -> Result<()> {
-    let mut reader = ArrowReader::new(source.read()?);
+    let mut bytes = source.read()?;
+    let head = bytes.fill_buf().map_err(|error| source.bad(format!("cannot read: {error}")))?;
+    let needs_footer = needs_footer(head);
+    let mut bytes: Box<dyn Read> = Box::new(bytes);
+    if needs_footer {
+        bytes = Box::new(FileStream::new(source.seekable()?).map_err(|reason| source.bad(reason))?);
+    }
+    let mut reader = ArrowReader::new(bytes);
     let mut pieces = Pieces::new(source, options, table);
     loop {
         let batch = reader.next().map_err(|reason| source.bad(format!("after row {}: {reason}", pieces.row)))?;

@@ -27,6 +27,7 @@
 
 mod batches;
 mod csv;
+mod gzip;
 mod lines;
 mod options;
 mod report;
@@ -48,6 +49,7 @@ use crate::{
     model::{Column, TIME_COLUMN},
 };
 
+pub use gzip::GzipMembers;
 pub use options::{ImportFormat, ImportOptions, ImportType};
 pub use report::{ImportEvent, ImportReport, MAX_REFUSALS, Refusal};
 pub use source::ImportFile;

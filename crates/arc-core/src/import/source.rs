@@ -15,7 +15,7 @@ use std::{
     },
 };
 
-use super::{ImportFormat, ImportOptions};
+use super::{GzipMembers, ImportFormat, ImportOptions};
 use crate::{Error, Result};
 
 /// How much of a file's beginning and of its end goes into its primary key.
@@ -114,10 +114,7 @@ impl ImportSource {
         let failed = |error| Error::io("read", &self.name, error);
         Ok(match self.compression {
             Compression::None => Box::new(counted),
-            Compression::Gzip => {
-                let plain = flate2::bufread::MultiGzDecoder::new(counted);
-                Box::new(BufReader::with_capacity(BUFFER_BYTES, plain))
-            }
+            Compression::Gzip => Box::new(BufReader::with_capacity(BUFFER_BYTES, GzipMembers::new(counted))),
             Compression::Zstd => {
                 let mut plain = zstd::stream::read::Decoder::with_buffer(counted).map_err(failed)?;
                 plain.window_log_max(MAX_ZSTD_WINDOW_LOG).map_err(failed)?;

@@ -25,9 +25,7 @@ use datafusion::{
 use super::{
     DataPlace, QueryTables,
     account::Account,
-    asof,
-    bounded_operators::BoundedOperators,
-    catalog,
+    asof, catalog,
     coop::Over,
     error, functions,
     grouping_sets::{GroupingSets, UnorderedSets},
@@ -35,6 +33,7 @@ use super::{
     integer_division::IntegerDivision,
     latest,
     local::LocalTables,
+    own_functions::OwnFunctions,
     planning::AbortableRule,
     pool::BudgetedPool,
     runs::GroupRuns,
@@ -65,19 +64,18 @@ pub(super) fn base_state(place: DataPlace<'_>, options: &Options, memory: Arc<Me
     let runtime = runtime(place, options, memory)?;
     let limit_bytes = functions::limit(options.query_memory_bytes);
     let scalar_functions = functions::all(SessionStateDefaults::default_scalar_functions(), limit_bytes);
+    let aggregate_functions = functions::aggregates(SessionStateDefaults::default_aggregate_functions(), limit_bytes);
+    let own = OwnFunctions::new(&scalar_functions, &aggregate_functions);
     // Functions of every kind, but neither file formats nor table factories: nothing to reach the
     // host with.
     Ok(SessionStateBuilder::new()
         .with_config(config(options.query_memory_bytes))
         .with_runtime_env(runtime)
-        .with_expr_planners(expr_planners(BoundedOperators::new(&scalar_functions, limit_bytes)))
+        .with_expr_planners(expr_planners(own, limit_bytes))
         .with_relation_planners(vec![Arc::new(asof::Relations)])
         .with_query_planner(Arc::new(asof::AsOfPlanner))
         .with_scalar_functions(scalar_functions)
-        .with_aggregate_functions(functions::aggregates(
-            SessionStateDefaults::default_aggregate_functions(),
-            limit_bytes,
-        ))
+        .with_aggregate_functions(aggregate_functions)
         .with_window_functions(functions::windows(SessionStateDefaults::default_window_functions()))
         .with_table_function_list(all_default_table_functions())
         .with_analyzer_rules(analyzer_rules().into_iter().map(|rule| Arc::new(AbortableRule(rule)) as _).collect())
@@ -142,10 +140,9 @@ fn mended(rule: Arc<dyn PhysicalOptimizerRule + Send + Sync>) -> Arc<dyn Physica
     }
 }
 
-fn expr_planners(bounded: BoundedOperators) -> Vec<Arc<dyn ExprPlanner>> {
-    let mut planners = SessionStateDefaults::default_expr_planners();
-    planners.insert(0, Arc::new(IntegerDivision));
-    planners.insert(0, Arc::new(bounded));
+fn expr_planners(own: OwnFunctions, limit_bytes: usize) -> Vec<Arc<dyn ExprPlanner>> {
+    let mut planners = own.planners(SessionStateDefaults::default_expr_planners(), limit_bytes);
+    planners.insert(1, Arc::new(IntegerDivision));
     planners
 }
 

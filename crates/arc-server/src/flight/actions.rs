@@ -68,7 +68,7 @@ pub(super) async fn run(client: ActionClient<'_>, action: Action) -> Result<Opti
 
 async fn create(client: ActionClient<'_>, sql: String) -> Result<ActionCreatePreparedStatementResult, Failure> {
     let ActionClient { app, statements, caller, database, keep_dictionaries } = client;
-    let statement = Handle { database, sql, values: Vec::new() };
+    let statement = Handle::new(database, sql);
     let (mut dataset_schema, mut parameter_schema) = (Bytes::new(), Bytes::new());
     let parsed = Statement::parse(&statement.sql)?;
     let kind = parsed.kind();

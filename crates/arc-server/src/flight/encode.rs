@@ -3,13 +3,17 @@
 //! Runs on the query threads. Small batches are put together and large ones cut, so that no message is much over 2 MiB,
 //! which every client reads, and few are so small that their number costs.
 
-use arrow::{array::RecordBatch, compute::concat_batches, datatypes::SchemaRef, error::ArrowError};
-use arrow_flight::{
-    FlightData,
-    encode::{DictionaryHandling, FlightDataEncoderBuilder},
-    error::FlightError,
+use std::collections::VecDeque;
+
+use arrow::{
+    array::RecordBatch,
+    compute::concat_batches,
+    datatypes::SchemaRef,
+    error::ArrowError,
+    ipc::writer::{DictionaryTracker, IpcDataGenerator, IpcWriteContext, IpcWriteOptions},
 };
-use futures::{Stream, StreamExt, TryStreamExt, stream};
+use arrow_flight::FlightData;
+use futures::{Stream, StreamExt, stream};
 
 use crate::{errors::Failure, query::layout};
 
@@ -21,40 +25,58 @@ const GOOD_BYTES: usize = 512 << 10;
 const MAX_BYTES: usize = 2 << 20;
 
 /// Returns the messages of an answer: first the columns, in the layout of `schema`, then the rows.
-pub(super) fn messages<S>(
-    answer: S,
-    schema: SchemaRef,
-    keep_dictionaries: bool,
-) -> impl Stream<Item = Result<FlightData, Failure>>
+///
+/// Not by the encoder of arrow-flight: it says of large lists that they are lists.
+pub(super) fn messages<S>(answer: S, schema: SchemaRef) -> impl Stream<Item = Result<FlightData, Failure>>
 where
     S: Stream<Item = Result<RecordBatch, Failure>> + Send + Unpin + 'static,
 {
-    let handling = if keep_dictionaries { DictionaryHandling::Resend } else { DictionaryHandling::Hydrate };
-    let pieces = Pieces { answer, schema: SchemaRef::clone(&schema), rest: Vec::new(), is_first: true };
-    let batches = stream::try_unfold(pieces, |mut pieces| async move {
-        Ok::<_, Failure>(pieces.next().await?.map(|batch| (batch, pieces)))
-    });
-    FlightDataEncoderBuilder::new()
-        .with_schema(schema)
-        .with_dictionary_handling(handling)
-        // Cut already, and better: this would count what a batch's buffers have beyond the batch.
-        .with_max_flight_data_size(usize::MAX)
-        .build(batches.map_err(|failure| FlightError::ExternalError(Box::new(CarriedFailure(failure)))))
-        .map_err(failure_of)
+    let mut encoder = MessageEncoder::default();
+    encoder.columns(&schema);
+    let pieces = Pieces { answer, schema, rest: Vec::new(), is_first: true };
+    stream::try_unfold((pieces, encoder), |(mut pieces, mut encoder)| async move {
+        loop {
+            if let Some(message) = encoder.waiting.pop_front() {
+                return Ok(Some((message, (pieces, encoder))));
+            }
+            let Some(batch) = pieces.next().await? else { return Ok(None) };
+            encoder.rows(&batch).map_err(|error| unencodable(&error))?;
+        }
+    })
 }
 
-/// A failure on its way through a library.
-#[derive(Debug, thiserror::Error)]
-#[error("{}", .0.message)]
-struct CarriedFailure(Failure);
+struct MessageEncoder {
+    generator: IpcDataGenerator,
+    options: IpcWriteOptions,
+    dictionaries: DictionaryTracker,
+    context: IpcWriteContext,
+    waiting: VecDeque<FlightData>,
+}
 
-fn failure_of(error: FlightError) -> Failure {
-    match error {
-        FlightError::ExternalError(error) => match error.downcast::<CarriedFailure>() {
-            Ok(carried) => carried.0,
-            Err(other) => unencodable(&other),
-        },
-        other => unencodable(&other),
+impl Default for MessageEncoder {
+    fn default() -> Self {
+        Self {
+            generator: IpcDataGenerator::default(),
+            options: IpcWriteOptions::default(),
+            // Each batch may have others.
+            dictionaries: DictionaryTracker::new(false),
+            context: IpcWriteContext::default(),
+            waiting: VecDeque::new(),
+        }
+    }
+}
+
+impl MessageEncoder {
+    fn columns(&mut self, schema: &SchemaRef) {
+        let Self { generator, options, dictionaries, waiting, .. } = self;
+        waiting.push_back(generator.schema_to_bytes_with_dictionary_tracker(schema, dictionaries, options).into());
+    }
+
+    fn rows(&mut self, batch: &RecordBatch) -> Result<(), ArrowError> {
+        let Self { generator, options, dictionaries, context, waiting } = self;
+        let (values, rows) = generator.encode(batch, dictionaries, options, context)?;
+        waiting.extend(values.into_iter().chain([rows]).map(FlightData::from));
+        Ok(())
     }
 }
 
@@ -126,15 +148,18 @@ fn cut(batch: RecordBatch) -> Vec<RecordBatch> {
 mod tests {
     use std::sync::Arc;
 
-    use arrow::array::{ArrayRef, Int64Array, StringArray};
+    use arrow::{
+        array::{ArrayRef, DictionaryArray, Int64Array, LargeListArray, StringArray, StructArray},
+        datatypes::{DataType, Field, Int32Type, Int64Type},
+    };
     use arrow_flight::decode::FlightRecordBatchStream;
-    use futures::executor;
+    use futures::{TryStreamExt, executor};
 
     use super::*;
 
     fn sent(batches: Vec<RecordBatch>) -> (Vec<FlightData>, Vec<RecordBatch>) {
         let schema = batches[0].schema();
-        let encoded = messages(stream::iter(batches.into_iter().map(Ok)), schema, false);
+        let encoded = messages(stream::iter(batches.into_iter().map(Ok)), schema);
         let messages: Vec<_> = executor::block_on(encoded.try_collect()).unwrap();
         let decoded = FlightRecordBatchStream::new_from_flight_data(stream::iter(messages.clone().into_iter().map(Ok)));
         (messages, executor::block_on(decoded.try_collect()).unwrap())
@@ -176,6 +201,25 @@ mod tests {
     }
 
     #[test]
+    fn columns_come_as_they_are_said_to() {
+        let large = |from: i64| -> ArrayRef {
+            let rows = (from..from + 3).map(|n| (n % 2 == 0).then(|| vec![Some(n), None]));
+            Arc::new(LargeListArray::from_iter_primitive::<Int64Type, _, _>(rows))
+        };
+        let batch = |from: i64| {
+            let texts = ["a", "b", "a"].map(|text| format!("{text}{from}"));
+            let texts: DictionaryArray<Int32Type> = texts.iter().map(String::as_str).collect();
+            let inner = Field::new("l", DataType::new_large_list(DataType::Int64, true), true);
+            let pairs = StructArray::from(vec![(Arc::new(inner), large(from))]);
+            let columns: [(&str, ArrayRef); 3] = [("l", large(from)), ("s", Arc::new(pairs)), ("d", Arc::new(texts))];
+            RecordBatch::try_from_iter(columns).unwrap()
+        };
+        let (_, batches) = sent(vec![batch(0), batch(3), batch(6)]);
+        let all = concat_batches(&batches[0].schema(), &batches).unwrap();
+        assert_eq!(all, concat_batches(&batch(0).schema(), &[batch(0), batch(3), batch(6)]).unwrap());
+    }
+
+    #[test]
     fn an_answer_without_rows_has_its_columns() {
         let (messages, batches) = sent(vec![numbers(0, 0)]);
         assert_eq!((messages.len(), batches.len()), (1, 0));
@@ -185,7 +229,7 @@ mod tests {
     fn a_failure_comes_through_as_it_is() {
         let failed = Err(Failure::from(arc_core::Error::Timeout { after: std::time::Duration::from_secs(7) }));
         let schema = numbers(0, 0).schema();
-        let encoded = messages(stream::iter([Ok(numbers(0, 1)), failed]), schema, false);
+        let encoded = messages(stream::iter([Ok(numbers(0, 1)), failed]), schema);
         let all: Vec<_> = executor::block_on(encoded.collect());
         let failure = all.last().unwrap().as_ref().unwrap_err();
         assert_eq!((failure.status.as_u16(), failure.message.as_str()), (504, "query timed out after 7 s"));

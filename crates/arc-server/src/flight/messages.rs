@@ -31,10 +31,30 @@ pub(super) struct Handle {
     /// Values for placeholders, as the client sent them.
     #[prost(message, repeated, tag = "3")]
     pub(super) values: Vec<FlightData>,
+    /// Of one that has run already, and is not to run again.
+    #[prost(message, optional, tag = "4")]
+    pub(super) done: Option<DoneStatement>,
+}
+
+/// What a statement has done that changes data.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct DoneStatement {
+    /// Points that it took or wrote, where that is known.
+    #[prost(uint64, optional, tag = "1")]
+    pub(super) count: Option<u64>,
 }
 
 impl Handle {
-    /// Returns the ticket that runs the statement.
+    pub(super) fn new(database: String, sql: String) -> Self {
+        Self { database, sql, values: Vec::new(), done: None }
+    }
+
+    /// Returns what stands for a statement that has run.
+    pub(super) fn done(count: Option<u64>) -> Self {
+        Self { done: Some(DoneStatement { count }), ..Self::default() }
+    }
+
+    /// Returns the ticket that brings the answer of the statement.
     pub(super) fn ticket(&self) -> Ticket {
         let query = TicketStatementQuery { statement_handle: self.encode_to_vec().into() };
         Ticket::new(query.as_any().encode_to_vec())
@@ -79,6 +99,8 @@ pub(super) fn command(bytes: &[u8]) -> Result<Command, Failure> {
 #[derive(Debug)]
 pub(super) enum Fetched {
     Query(QueryMessage),
+    /// A statement that has run.
+    Done(DoneStatement),
     Command(Command),
 }
 
@@ -90,8 +112,11 @@ pub(super) fn fetched(ticket: &[u8], database: String) -> Result<Fetched, Failur
     match command(ticket)? {
         Command::TicketStatementQuery(query) => {
             let handle = Handle::decode(query.statement_handle);
-            let handle = handle.map_err(|_| Failure::bad_request("the ticket is not one of this server"))?;
-            handle.query().map(Fetched::Query)
+            let mut handle = handle.map_err(|_| Failure::bad_request("the ticket is not one of this server"))?;
+            match handle.done.take() {
+                Some(done) => Ok(Fetched::Done(done)),
+                None => handle.query().map(Fetched::Query),
+            }
         }
         command => Ok(Fetched::Command(command)),
     }
@@ -123,7 +148,7 @@ fn influx(ticket: &[u8], database: String) -> Result<QueryMessage, Failure> {
 pub(super) fn select_all(path: &[String], database: &str) -> Result<Handle, Failure> {
     let (database, table) = table_of(path, database)?;
     let sql = format!("SELECT * FROM {}", target::quoted(table));
-    Ok(Handle { database: database.to_owned(), sql, values: Vec::new() })
+    Ok(Handle::new(database.to_owned(), sql))
 }
 
 /// Returns the database and table of a path.
@@ -165,7 +190,7 @@ mod tests {
     fn read(ticket: &str) -> Result<(String, String, bool), String> {
         match fetched(ticket.as_bytes(), "default".into()) {
             Ok(Fetched::Query(query)) => Ok((query.database, query.sql, query.values.is_some())),
-            Ok(Fetched::Command(command)) => panic!("{command:?}"),
+            Ok(other) => panic!("{other:?}"),
             Err(failure) => Err(failure.message),
         }
     }
@@ -206,8 +231,9 @@ mod tests {
         let values = RecordBatch::try_from_iter(values).unwrap();
         let values = batches_to_flight_data(&values.schema(), vec![values]).unwrap();
         let mut inputs: Vec<Vec<u8>> = [Vec::new(), values]
-            .map(|values| Handle { database: "d".into(), sql: "SELECT $1, $2".into(), values }.ticket().ticket.to_vec())
+            .map(|values| Handle { values, ..Handle::new("d".into(), "SELECT $1, $2".into()) }.ticket().ticket.to_vec())
             .to_vec();
+        inputs.push(Handle::done(Some(7)).ticket().ticket.to_vec());
         for json in
             [r#"{"database":"b","sql_query":"SELECT 1","params":{"x":[1,null,"ü"],"y":-0.5e3}}"#, r#" {"sql_query":1}"#]
         {
@@ -221,7 +247,7 @@ mod tests {
 
     #[test]
     fn a_ticket_brings_back_its_statement() {
-        let handle = Handle { database: "d".into(), sql: "SELECT 1".into(), values: Vec::new() };
+        let handle = Handle::new("d".into(), "SELECT 1".into());
         let Fetched::Query(query) = fetched(&handle.ticket().ticket, "default".into()).unwrap() else { panic!() };
         assert_eq!(query, QueryMessage { database: "d".into(), sql: "SELECT 1".into(), values: None });
     }

@@ -103,7 +103,7 @@ impl Work {
             listed.count_rows(batch.num_rows())?;
             Ok(batch)
         });
-        let mut messages = encode::messages(counted, schema, keep_dictionaries);
+        let mut messages = Box::pin(encode::messages(counted, schema));
         while let Some(message) = messages.next().await.transpose()? {
             if pieces.send(Ok(Some(message))).await.is_err() {
                 return Ok(());

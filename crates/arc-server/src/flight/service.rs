@@ -23,6 +23,7 @@ use hyper::{
 use super::{
     actions,
     changes::{self, Asked},
+    decode,
     incoming::Incoming,
     known,
     messages::{self, Described, Fetched, Handle},
@@ -81,9 +82,10 @@ impl Flight {
     pub(super) async fn call(self, request: Request) -> Response {
         let (head, body) = request.into_parts();
         let answer = match head.uri.path().rsplit('/').next().unwrap_or_default() {
-            "GetFlightInfo" => self.planned(&head, body).await.map(|info| outgoing::one(&info)),
+            "GetFlightInfo" => self.planned(&head, body, true).await.map(|info| outgoing::one(&info)),
             "GetSchema" => {
-                self.planned(&head, body).await.map(|FlightInfo { schema, .. }| outgoing::one(&SchemaResult { schema }))
+                let planned = self.planned(&head, body, false).await;
+                planned.map(|FlightInfo { schema, .. }| outgoing::one(&SchemaResult { schema }))
             }
             "DoAction" => self.act(&head, body).await,
             "ListActions" => Ok(outgoing::several(actions::all())),
@@ -121,7 +123,10 @@ impl Flight {
     }
 
     /// Returns what a descriptor stands for: the columns that it will bring, and the ticket.
-    async fn planned(&self, head: &Parts, body: Body) -> Result<FlightInfo, Failure> {
+    ///
+    /// A statement that changes data runs here, if `runs` says so: a client that expects no rows of it may
+    /// leave before it has read any, or never ask for them.
+    async fn planned(&self, head: &Parts, body: Body, runs: bool) -> Result<FlightInfo, Failure> {
         let caller = self.caller(head)?;
         let (descriptor, _reservation): (FlightDescriptor, _) = self.incoming(head, body)?.only().await?;
         let (database, keep) = (target::database(&head.headers)?, layout::keeps_dictionaries(&head.headers)?);
@@ -129,7 +134,7 @@ impl Flight {
             Described::Path(path) => messages::select_all(&path, &database)?,
             Described::Command(Command::CommandStatementQuery(asked)) => {
                 actions::no_transaction(asked.transaction_id.as_ref())?;
-                Handle { database, sql: asked.query, values: Vec::new() }
+                Handle::new(database, asked.query)
             }
             Described::Command(Command::CommandPreparedStatementQuery(asked)) => {
                 self.statements.get(&asked.prepared_statement_handle)?
@@ -140,8 +145,14 @@ impl Flight {
                 return messages::info(descriptor, &answer.schema(), ticket);
             }
         };
-        let ticket = statement.ticket();
         let parsed = caller.statement(&statement.sql)?;
+        if parsed.kind().is_change() && runs {
+            let Handle { database, sql, values, .. } = statement;
+            let asked = Asked { database, sql, values: decode::all(&values)? };
+            let count = changes::run(&self.app, &caller, asked, &head.headers).await?;
+            return messages::info(descriptor, &change::count_column(), Handle::done(count).ticket());
+        }
+        let ticket = statement.ticket();
         if parsed.kind().is_change() {
             caller.check_statement(&self.app.engine, &statement.database, &parsed).await?;
             return messages::info(descriptor, &change::count_column(), ticket);
@@ -157,6 +168,7 @@ impl Flight {
         let (database, keep) = (target::database(&head.headers)?, layout::keeps_dictionaries(&head.headers)?);
         let asked = match messages::fetched(&ticket.ticket, database)? {
             Fetched::Query(asked) => asked,
+            Fetched::Done(done) => return Ok(known::messages(changes::answer(done.count)?)),
             Fetched::Command(Command::CommandPreparedStatementQuery(asked)) => {
                 self.statements.get(&asked.prepared_statement_handle)?.query()?
             }

@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     fn statement(sql: &str) -> Handle {
-        Handle { database: "d".into(), sql: sql.into(), values: Vec::new() }
+        Handle::new("d".into(), sql.into())
     }
 
     #[test]

@@ -4,7 +4,11 @@
 
 use std::sync::Arc;
 
-use arc_core::{DatabaseInfo, Deletion, Predicate};
+use arc_core::{
+    DatabaseInfo, Deletion, Engine, Predicate,
+    catalog::{Column, ColumnKind},
+};
+use arrow::datatypes::DataType;
 use axum::{
     extract::{Path, Request, State, rejection::PathRejection},
     response::{IntoResponse, Response},
@@ -125,21 +129,44 @@ pub(crate) async fn delete(State(app): State<Arc<App>>, caller: Caller, request:
         (None, None) => return Err(Failure::bad_request("missing required parameter \"bucket\"")),
     };
     let request: Value = parse(&body::read(&app, body, &parts.headers).await?)?;
-    let DeleteRange { table, condition } = predicate::read(&request)?;
-    caller.check_target(Rights::DELETE, &database, table.as_deref())?;
-    let tables = match table {
-        Some(table) => vec![table],
-        None => app.engine.tables(&database)?.iter().map(|table| table.schema.table.to_string()).collect(),
-    };
-    for table in tables {
-        let (engine, asked) = (app.engine.clone(), (database.clone(), table.clone(), condition.clone()));
-        let predicate =
-            blocking(move || engine.check_delete(&asked.0, &asked.1, &Predicate::from_sql(&asked.2)?)).await?;
-        let deletion = Deletion::new(database.clone(), table, predicate);
-        // There is no way to confirm it there; what is too much is refused all the same.
-        delete::points(&app, &caller, deletion, Confirmed(true, "")).await?;
+    let wanted = predicate::read(&request)?;
+    caller.check_target(Rights::DELETE, &database, wanted.table.as_deref())?;
+    let engine = app.engine.clone();
+    let deletions = blocking(move || deletions(&engine, &database, &wanted)).await?;
+    // There is no way to confirm it there; what is too much is refused all the same, before anything is gone.
+    let confirmed = Confirmed(true, "");
+    let mut due = Vec::new();
+    for deletion in deletions {
+        if delete::check(&app, &caller, &deletion, confirmed).await? > 0 {
+            due.push(deletion);
+        }
+    }
+    for deletion in due {
+        delete::remove(&app, &caller, deletion).await?;
     }
     Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Returns what is to be deleted of each table that has such points, all of it checked.
+fn deletions(engine: &Engine, database: &str, wanted: &DeleteRange) -> arc_core::Result<Vec<Deletion>> {
+    let schemas = match &wanted.table {
+        Some(table) => vec![engine.schema(database, table)?],
+        None => engine.tables(database)?.into_iter().map(|table| table.schema).collect(),
+    };
+    let mut deletions = Vec::new();
+    for schema in schemas {
+        let has_column = |name: &str| {
+            // Which other columns cannot be compared is said of a table that is named.
+            let is_text = |column: &Column| !schema.has_primary_key && column.data_type == DataType::Utf8;
+            let mut columns = schema.columns.iter().filter(|column| *column.name == *name);
+            columns.any(|column| column.kind == ColumnKind::Tag || wanted.table.is_some() || is_text(column))
+        };
+        if let Some(condition) = wanted.condition(has_column) {
+            let predicate = engine.check_delete(database, &schema.table, &Predicate::from_sql(&condition)?)?;
+            deletions.push(Deletion::new(database.to_owned(), schema.table.to_string(), predicate));
+        }
+    }
+    Ok(deletions)
 }
 
 /// Reads for how many seconds the points of a bucket are kept; `None` is for ever.

@@ -66,7 +66,14 @@ fn asked(headers: &HeaderMap, params: &Params) -> Result<(WantedWrite, bool), Fa
     if switch(params, "no_sync", false)? && options.durability.is_none() {
         options = options.durability(Durability::Process);
     }
-    let wanted = WantedWrite { database, table: String::new(), options, format: Format::LineProtocol, guess };
+    let wanted = WantedWrite {
+        database,
+        table: String::new(),
+        options,
+        format: Format::LineProtocol,
+        guess,
+        may_be_empty: false,
+    };
     Ok((wanted, accepts_partial))
 }
 

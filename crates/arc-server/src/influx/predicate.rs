@@ -9,8 +9,35 @@ use crate::errors::Failure;
 pub(super) struct DeleteRange {
     /// The table, if one is named; else all of them.
     pub(super) table: Option<String>,
-    /// The condition as SQL has it.
-    pub(super) condition: String,
+    /// Between which times, as SQL has it.
+    times: String,
+    tags: Vec<TagCondition>,
+}
+
+/// Which value a tag is to have, or not to have.
+#[derive(Debug, PartialEq, Eq)]
+struct TagCondition {
+    tag: String,
+    is_equal: bool,
+    value: String,
+}
+
+impl DeleteRange {
+    /// Returns the condition as SQL has it, for a table with some columns; `None` if no point of the table
+    /// meets it. A tag that the table has not is empty for each point, as InfluxDB has it.
+    pub(super) fn condition(&self, has_column: impl Fn(&str) -> bool) -> Option<String> {
+        let mut condition = self.times.clone();
+        for TagCondition { tag, is_equal, value } in &self.tags {
+            if has_column(tag) {
+                let operator = if *is_equal { "=" } else { "<>" };
+                let (tag, value) = (tag.replace('"', "\"\""), value.replace('\'', "''"));
+                condition.push_str(&format!(" AND \"{tag}\" {operator} '{value}'"));
+            } else if *is_equal != value.is_empty() {
+                return None;
+            }
+        }
+        Some(condition)
+    }
 }
 
 /// Reads `{"start", "stop", "predicate"}`.
@@ -21,8 +48,8 @@ pub(super) fn read(request: &Value) -> Result<DeleteRange, Failure> {
             || Failure::bad_request(format!("the key {key} is missing, or no time such as 2026-01-31T00:00:00Z"));
         text.ok_or_else(expected)
     };
-    let mut conditions = vec![format!("time >= '{}'", time("start")?), format!("time <= '{}'", time("stop")?)];
-    let mut table = None;
+    let times = format!("time >= '{}' AND time <= '{}'", time("start")?, time("stop")?);
+    let (mut table, mut tags) = (None, Vec::new());
     let text = match request.get("predicate") {
         None | Some(Value::Null) => "",
         Some(Value::String(text)) => text.trim(),
@@ -32,18 +59,18 @@ pub(super) fn read(request: &Value) -> Result<DeleteRange, Failure> {
     while !rest.is_empty() {
         let (key, tail) = word(rest).ok_or_else(|| unknown(text))?;
         let tail = tail.trim_start();
-        let (operator, tail) = match (tail.strip_prefix("!="), tail.strip_prefix('=')) {
-            (Some(tail), _) => ("<>", tail),
-            (None, Some(tail)) => ("=", tail),
+        let (is_equal, tail) = match (tail.strip_prefix("!="), tail.strip_prefix('=')) {
+            (Some(tail), _) => (false, tail),
+            (None, Some(tail)) => (true, tail),
             (None, None) => return Err(unknown(text)),
         };
         let (value, tail) = word(tail.trim_start()).ok_or_else(|| unknown(text))?;
-        if key == "_measurement" && operator == "=" && table.is_none() {
+        if key == "_measurement" && is_equal && table.is_none() {
             table = Some(value);
         } else if key.starts_with('_') {
             return Err(unknown(text));
         } else {
-            conditions.push(format!("\"{}\" {operator} '{}'", key.replace('"', "\"\""), value.replace('\'', "''")));
+            tags.push(TagCondition { tag: key, is_equal, value });
         }
         rest = tail.trim_start();
         if rest.is_empty() {
@@ -58,7 +85,7 @@ pub(super) fn read(request: &Value) -> Result<DeleteRange, Failure> {
             return Err(unknown(text));
         }
     }
-    Ok(DeleteRange { table, condition: conditions.join(" AND ") })
+    Ok(DeleteRange { table, times, tags })
 }
 
 /// Splits off a name or a value, in quotes or bare.
@@ -113,7 +140,7 @@ mod tests {
             match read(&request) {
                 Ok(wanted) => {
                     assert_eq!(wanted.table.as_deref(), table, "{predicate}");
-                    assert_eq!(wanted.condition, format!("{times}{more}"), "{predicate}");
+                    assert_eq!(wanted.condition(|_| true).unwrap(), format!("{times}{more}"), "{predicate}");
                 }
                 Err(failure) => assert!(predicate.contains("it''s"), "{predicate}: {}", failure.message),
             }

@@ -245,9 +245,9 @@ fn a_key_makes_a_write_that_is_handed_on_again_the_same_one() {
     assert_eq!(reader.rows("SELECT count(*) FROM m"), json!([[2]]));
     let (status, answer) = reader.send("POST", "/write?db=t", "idempotency-key: k1\r\n", "m v=3i");
     assert_eq!(status, 422, "{answer}");
-    for body in ["m v=", ""] {
-        let answers = [&owner, &reader].map(|node| node.post("/write?db=t", body).0);
-        assert_eq!(answers, [400, 400], "{body:?}: as the owner answers it");
+    for (path, body, status) in [("/write", "m v=", 400), ("/write", "", 204), ("/api/v1/write", "", 400)] {
+        let answers = [&owner, &reader].map(|node| node.post(&format!("{path}?db=t"), body).0);
+        assert_eq!(answers, [status; 2], "{path}, {body:?}: as the owner answers it");
     }
 }
 

@@ -3,7 +3,7 @@
 use hyper::Method;
 use serde_json::json;
 
-use crate::support::Server;
+use crate::support::{Server, gzip};
 
 #[tokio::test]
 async fn ping_names_a_version() {
@@ -16,6 +16,22 @@ async fn ping_names_a_version() {
         (200, json!({ "version": reply.header("x-influxdb-version") }))
     );
     assert_eq!(Server::new().post("/ping", "").await.status, 204);
+}
+
+/// Home Assistant's set-up writes nothing to find out whether it may write.
+#[tokio::test]
+async fn a_write_of_nothing_is_stored() {
+    let server = Server::new();
+    for path in ["/write?db=t", "/api/v2/write?bucket=t&org=o"] {
+        for body in ["", "\n", "# comment", "\r\n\n#\n  \n"] {
+            for body in [body.as_bytes().to_vec(), gzip(body.as_bytes())] {
+                let reply = server.post(path, body).await;
+                assert_eq!((reply.status.as_u16(), reply.header("x-arc-points")), (204, "0"), "{path}: {reply:?}");
+            }
+        }
+        server.post(path, "\nm\n").await.is(400, "");
+    }
+    assert!(server.engine.databases().is_empty() || server.engine.tables("t").is_ok_and(|tables| tables.is_empty()));
 }
 
 #[tokio::test]

@@ -64,6 +64,26 @@ async fn points_are_deleted_by_time_and_tags() {
     assert_eq!(count().await, json!([2, 1]));
     assert_eq!(delete(Value::Null).await, 204);
     assert_eq!(count().await, json!([1, 0]));
+    // A tag that a table has not is empty there, and times that no point can have mean all of them.
+    server.lines("air,location=a v=1 10\nair,location=b v=1 10\nh2o,site=x v=1 10\nrain location=1 10").await;
+    let all = async |predicate: &str| {
+        let body = json!({"start": "0001-01-01T00:00:00Z", "stop": "9999-12-31T23:59:59.999Z", "predicate": predicate});
+        server.post("/api/v2/delete?org=x&bucket=t", body.to_string()).await.status.as_u16()
+    };
+    let left = async || {
+        let sql = "SELECT (SELECT count(*) FROM air), (SELECT count(*) FROM h2o), (SELECT count(*) FROM rain)";
+        server.rows(sql).await[0].clone()
+    };
+    for (predicate, status, expected) in [
+        ("location=\"a\" AND site=\"x\"", 204, json!([2, 1, 1])),
+        ("location=\"a\"", 204, json!([1, 1, 1])),
+        ("_measurement=\"h2o\" AND location=\"a\"", 204, json!([1, 1, 1])),
+        ("_measurement=\"rain\" AND location=\"1\"", 400, json!([1, 1, 1])),
+        ("location!=\"b\" AND site=\"x\"", 204, json!([1, 0, 1])),
+        ("", 204, json!([0, 0, 0])),
+    ] {
+        assert_eq!((all(predicate).await, left().await), (status, expected), "{predicate}");
+    }
     let off = Server::new();
     off.post("/api/v2/delete?bucket=t", "{}").await.is(403, "delete_enabled");
 }

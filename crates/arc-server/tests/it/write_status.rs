@@ -22,7 +22,7 @@ async fn writes_are_counted_by_their_form() {
     server.lines(packed).await;
     assert_eq!(server.post("/write?db=t", "m v=4 4\nm v=").await.status, 400);
     assert_eq!(server.post("/write?db=t&precision=x", "m v=4 4").await.status, 400);
-    assert_eq!(server.post("/write?db=t", "").await.status, 400);
+    assert_eq!(server.post("/api/v1/write?db=t", "").await.status, 400);
     let counted = json!({
         "total_requests": 5,
         "total_records": 4,

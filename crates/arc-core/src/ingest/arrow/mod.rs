@@ -4,6 +4,7 @@
 //! batches are copied into columns; large ones stay in the body that they came in (`kept`).
 
 mod expanded;
+mod file;
 #[cfg(feature = "import")]
 mod reader;
 mod stream;
@@ -37,9 +38,12 @@ use crate::{
     registry::{check_name, invalid_name},
 };
 
-#[cfg(feature = "import")]
-pub(crate) use reader::ArrowReader;
 pub(crate) use stream::of_file;
+#[cfg(feature = "import")]
+pub(crate) use {
+    file::{FileStream, needs_footer},
+    reader::ArrowReader,
+};
 
 /// The columns of a batch that have any value, by index in the table.
 type BatchColumns = Vec<(usize, ArrayRef)>;

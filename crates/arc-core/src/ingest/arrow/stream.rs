@@ -10,7 +10,7 @@
 //! between two messages looks whole.
 
 use std::{
-    io,
+    io::{self, Cursor, Read},
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
@@ -21,7 +21,10 @@ use arrow::{
 };
 use bytes::Bytes;
 
-use super::types::{SchemaShape, check_schema};
+use super::{
+    file::{FileStream, needs_footer},
+    types::{SchemaShape, check_schema},
+};
 
 /// What stands before the length of a message, in all versions of the format that are still
 /// written.
@@ -30,7 +33,7 @@ pub(super) const NO_SCHEMA: &str = "the stream has no schema";
 /// What a file begins and ends with; at the beginning two more bytes fill up the eight.
 pub(super) const FILE_MAGIC: &[u8] = b"ARROW1";
 /// A file's end: length of the footer, magic.
-const FILE_TAIL_BYTES: usize = 4 + FILE_MAGIC.len();
+pub(super) const FILE_TAIL_BYTES: usize = 4 + FILE_MAGIC.len();
 /// What Arrow says of a compressed buffer that is not compressed.
 const NOT_COMPRESSED: i64 = -1;
 /// More rows than that in one batch are a lie: it would not fit into any memory.
@@ -44,6 +47,11 @@ const MAX_LENGTH: i64 = 1 << 40;
 pub(crate) fn of_file(body: &Bytes) -> Result<Bytes, String> {
     if !body.starts_with(FILE_MAGIC) {
         return Ok(body.clone());
+    }
+    if needs_footer(body) {
+        let mut stream = Vec::new();
+        let read = FileStream::new(Cursor::new(body))?.read_to_end(&mut stream);
+        return read.map(|_| stream.into()).map_err(|error| format!("cannot read: {error}"));
     }
     let cut_off = || "the file ends without its footer: it may have been cut off".to_owned();
     let tail = body.len().checked_sub(FILE_TAIL_BYTES).filter(|at| *at >= 8).ok_or_else(cut_off)?;
@@ -230,7 +238,6 @@ fn decompressed_size(codec: CompressionType, buffer: &[u8]) -> Result<usize, Str
 /// So these frames are decoded twice; the first time nothing is kept. For zstd Arrow stops at the
 /// size by itself.
 fn check_lz4(frame: &[u8], size: usize) -> Result<(), String> {
-    use io::Read;
     let expected = u64::try_from(size).unwrap_or(u64::MAX);
     let mut decoder = lz4_flex::frame::FrameDecoder::new(frame).take(expected.saturating_add(1));
     match io::copy(&mut decoder, &mut io::sink()) {

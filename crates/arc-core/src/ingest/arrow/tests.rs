@@ -146,6 +146,31 @@ fn sample() -> RecordBatch {
     ])
 }
 
+/// Returns a file that begins as those of Polars, where no message is.
+fn of_polars(batches: &[RecordBatch]) -> Bytes {
+    let mut file = file(batches).to_vec();
+    file[8..16].copy_from_slice(&[4, 0, 0, 0, 0xf2, 0xff, 0xff, 0xff]);
+    file.into()
+}
+
+#[test]
+fn a_footer_that_lies_is_refused() {
+    let whole = of_polars(&[sample()]);
+    for at in whole.len() - 400..whole.len() {
+        for bit in [0, 3, 7] {
+            let mut changed = whole.to_vec();
+            changed[at] ^= 1 << bit;
+            if let Ok(stream) = of_file(&changed.into()) {
+                assert!(stream.len() <= 2 * whole.len(), "{at}: {} bytes", stream.len());
+                let _ = decoded(&stream, &["host"]);
+            }
+        }
+    }
+    for end in 12..whole.len() {
+        assert!(of_file(&whole.slice(..end)).is_err(), "{end} of {}", whole.len());
+    }
+}
+
 #[test]
 fn every_form_of_a_stream_is_the_same_rows() {
     let expected = decoded(&stream(&[sample()]), &["host"]).unwrap();
@@ -157,6 +182,8 @@ fn every_form_of_a_stream_is_the_same_rows() {
         stream_with(&[sample()], Some(CompressionType::ZSTD)),
         stream(&[sample().slice(0, 1), sample().slice(1, 1)]),
         of_file(&file(&[sample()])).unwrap(),
+        of_file(&of_polars(&[sample()])).unwrap(),
+        of_file(&of_polars(&[sample().slice(0, 1), sample().slice(1, 1)])).unwrap(),
         unaligned,
     ];
     for body in forms {

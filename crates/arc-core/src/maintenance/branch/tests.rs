@@ -160,6 +160,11 @@ fn a_branch_goes_nowhere_else() {
         assert!(matches!(error, Error::BadTarget { .. }) && error.to_string().contains(expected), "{error}");
         assert_eq!(files_but_spares(&fs), before, "{target}");
     }
+    // What a new volume has is nobody's.
+    fs.create_dir_all(Path::new("/copies/fresh/lost+found/x")).unwrap();
+    fs.create_new(Path::new("/copies/fresh/lost+found/#1")).unwrap();
+    fs.create_new(Path::new("/copies/fresh/.DS_Store")).unwrap();
+    open.branch("/copies/fresh").unwrap();
     fs.create_dir_all(Path::new("/copies/c")).unwrap();
     let used = crate::engine::lock(&fs, Path::new("/copies/c")).unwrap();
     assert!(matches!(open.branch("/copies/c").unwrap_err(), Error::InUse { .. }));

@@ -27,7 +27,7 @@ pub(crate) use report::describe;
 use crate::{
     Error, Result, SequenceNumber,
     catalog::{
-        ManifestState, ManifestSurvey, check_has_no_store, check_log_is_there, check_marker, named_state,
+        ManifestState, ManifestSurvey, check_has_no_store, check_log_is_there, check_marker, is_of_volume, named_state,
         survey as survey_manifest,
     },
     datafile::find_orphans,
@@ -237,7 +237,7 @@ pub(crate) fn files_below(vfs: &dyn Vfs, dir: &Path) -> Result<Vec<PathBuf>> {
             Err(e) if e.kind() == ErrorKind::NotFound => Vec::new(),
             listed => listed.map_err(|e| Error::io("list", &folder, e))?,
         };
-        for entry in entries {
+        for entry in entries.iter().filter(|entry| !is_of_volume(&entry.name)) {
             let path = folder.join(&entry.name);
             if entry.is_dir { folders.push(path) } else { files.push(path) }
         }

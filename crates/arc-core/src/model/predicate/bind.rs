@@ -1,7 +1,10 @@
 //! Checking a predicate against a table: columns that are there, values of the columns' own types.
 
+use std::{cmp::Ordering, str::FromStr};
+
 use arrow::{
-    compute::kernels::cast_utils::string_to_timestamp_nanos,
+    array::timezone::Tz,
+    compute::kernels::cast_utils::{string_to_datetime, string_to_timestamp_nanos},
     datatypes::{DataType, TimeUnit},
 };
 
@@ -42,13 +45,16 @@ impl Binder<'_> {
         Ok(match predicate {
             Predicate::True => Predicate::True,
             Predicate::Compare { column, comparison, value } => {
+                if let Some(side) = beyond_times(column, value) {
+                    return Ok(if comparison.holds(side.reverse()) { all() } else { none() });
+                }
                 let value = self.value(column, value)?;
                 Predicate::Compare { column: column.clone(), comparison: *comparison, value }
             }
             Predicate::In { column, values } => {
                 // Also where there is no value.
                 self.column(column)?;
-                let values = values.iter().map(|value| {
+                let values = values.iter().filter(|value| beyond_times(column, value).is_none()).map(|value| {
                     self.count()?;
                     self.value(column, value)
                 });
@@ -131,6 +137,24 @@ pub(crate) fn fit(value: &Literal, data_type: &DataType) -> Option<Literal> {
         (Literal::Unsigned(value), DataType::Float64) => Literal::Float(exact(i128::from(*value))?),
         _ => return None,
     })
+}
+
+/// Returns on which side of all times that a point can have a text is; `None` if it is one of them, or none.
+fn beyond_times(column: &str, value: &Literal) -> Option<Ordering> {
+    let Literal::Text(text) = value else { return None };
+    if column != TIME_COLUMN || string_to_timestamp_nanos(text).is_ok() {
+        return None;
+    }
+    let seconds = string_to_datetime(&Tz::from_str("+00:00").ok()?, text).ok()?.timestamp();
+    Some(seconds.cmp(&0))
+}
+
+fn all() -> Predicate {
+    Predicate::True
+}
+
+fn none() -> Predicate {
+    Predicate::Not(Box::new(Predicate::True))
 }
 
 /// Returns the float that is exactly this integer.

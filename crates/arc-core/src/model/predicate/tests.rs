@@ -271,3 +271,32 @@ proptest! {
         prop_assert_eq!(rmp_serde::from_slice::<Predicate>(&bytes).unwrap(), predicate);
     }
 }
+
+#[test]
+fn times_that_no_point_can_have_are_before_or_after_all() {
+    let schema = TableSchema { database: "d".into(), table: "m".into(), has_primary_key: true, columns: Vec::new() };
+    let (yes, no) = (Predicate::True, not(Predicate::True));
+    let bound = |comparison, text: &str| bind(&is(TIME_COLUMN, comparison, text.into()), &schema).unwrap();
+    for (text, smaller, larger) in [
+        ("9999-12-31T23:59:59Z", &yes, &no),
+        ("2262-04-11T23:47:16.854775808Z", &yes, &no),
+        ("0001-01-01", &no, &yes),
+        ("1677-09-21", &no, &yes),
+    ] {
+        for (comparison, expected) in [
+            (Comparison::Less, smaller),
+            (Comparison::LessOrEqual, smaller),
+            (Comparison::Greater, larger),
+            (Comparison::GreaterOrEqual, larger),
+            (Comparison::Equal, &no),
+            (Comparison::NotEqual, &yes),
+        ] {
+            assert_eq!(bound(comparison, text), *expected, "{comparison:?} {text}");
+        }
+    }
+    let some = Predicate::In { column: TIME_COLUMN.into(), values: vec!["9999-01-01".into(), "1970-01-01".into()] };
+    let only = Predicate::In { column: TIME_COLUMN.into(), values: vec![Literal::Time(0)] };
+    assert_eq!(bind(&some, &schema).unwrap(), only);
+    let error = bind(&is(TIME_COLUMN, Comparison::Less, "no time".into()), &schema).unwrap_err();
+    assert!(error.to_string().contains("without loss"), "{error}");
+}

@@ -90,6 +90,9 @@ impl ScalarUDFImpl for TimeBucket {
     }
 
     fn invoke_with_args(&self, mut arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        if arguments.args.first().is_some_and(is_negative) {
+            return exec_err!("{}: the interval must be positive", self.name);
+        }
         let clock = arguments.args.get(1).map(|time| ZonedClock::of(&time.data_type())).transpose()?.flatten();
         if let [interval, time] = arguments.args.as_slice()
             && matches!(time.data_type(), DataType::Timestamp(..))
@@ -117,6 +120,12 @@ impl ScalarUDFImpl for TimeBucket {
     fn documentation(&self) -> Option<&Documentation> {
         self.date_bin.documentation().filter(|_| !self.from_monday)
     }
+}
+
+fn is_negative(interval: &ColumnarValue) -> bool {
+    let ColumnarValue::Scalar(ScalarValue::IntervalMonthDayNano(Some(interval))) = interval else { return false };
+    let nanoseconds = i128::from(interval.days) * 86_400_000_000_000 + i128::from(interval.nanoseconds);
+    interval.months < 0 || nanoseconds < 0
 }
 
 /// Returns how long a bucket is; one of months is longer than whatever a clock is turned by.

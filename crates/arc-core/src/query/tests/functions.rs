@@ -543,3 +543,39 @@ async fn a_condition_on_the_year_is_what_the_function_says() {
         }
     }
 }
+
+#[tokio::test]
+async fn buckets_have_a_width() {
+    let store = Store::new();
+    for interval in ["-1 hour", "-1 day", "1 day -25 hours", "-1 month", "0 hours"] {
+        for function in ["time_bucket", "date_bin"] {
+            let sql = format!("SELECT {function}(INTERVAL '{interval}', TIMESTAMP '2025-01-01 10:20:00')");
+            assert_eq!(store.error(&sql).await.kind(), crate::ErrorKind::InvalidInput, "{sql}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn years_and_months_are_those_of_any_operator() {
+    let store = Store::new();
+    store.put("db", TableBuilder::new("m").part(File, vec![(1_577_836_800_000_000_000, vec![("x", Integer(1))])]));
+    for year in ["extract(year FROM time)", "date_part('year', time)", "extract('year' FROM time)"] {
+        for condition in [
+            "< 9999",
+            "< 3000",
+            "> 0",
+            "<> 0",
+            ">= 1677",
+            "<= 2262",
+            "BETWEEN 0 AND 9999",
+            "IS DISTINCT FROM 9999",
+            "= 2020",
+            "IN (0, 2020)",
+            "NOT IN (0, 9999)",
+        ] {
+            let sql =
+                format!("SELECT count(*), count(*) FILTER (WHERE {year} {condition}) FROM m WHERE {year} {condition}");
+            assert_eq!(store.rows(&sql).await, ["1|1"], "{sql}");
+        }
+    }
+}
