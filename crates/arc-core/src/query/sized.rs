@@ -328,3 +328,35 @@ fn check(batch: &RecordBatch, columns: &[usize], allowed_bytes: u64) -> Result<(
     let rows = batch.num_rows();
     refuse(format!("the columns of the query take {bytes} bytes for {rows} rows at once; the limit is {allowed_bytes}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use arrow::array::{ArrayRef, Int64Array};
+    use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+    use futures::stream;
+    use tokio::time::Instant;
+
+    use super::{super::account::Accounts, *};
+    use crate::memory::MemoryBudget;
+
+    #[tokio::test]
+    async fn no_more_pieces_come_once_the_query_has_ended() {
+        let accounts = Accounts::new(Arc::new(MemoryBudget::new(1 << 20, 1 << 40)));
+        let account = accounts.open(Instant::now() + Duration::from_secs(3_600), 1 << 20);
+        let mut options = ConfigOptions::new();
+        options.extensions.insert(account.over().clone());
+        let numbers: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
+        let batch = RecordBatch::try_from_iter([("n", numbers)]).unwrap();
+        let rows = RecordBatchStreamAdapter::new(batch.schema(), stream::iter([Ok(batch)]));
+        let mut pieces = in_pieces(Box::pin(rows), Arc::new(options), |batch, into| {
+            into.extend((0..batch.num_rows()).map(|row| batch.slice(row, 1)));
+            Ok(())
+        });
+        assert_eq!(pieces.next().await.unwrap().unwrap().num_rows(), 1);
+        account.over().set();
+        let ended = pieces.next().await.unwrap().unwrap_err();
+        assert!(ended.to_string().contains("the query has ended"), "{ended}");
+    }
+}

@@ -110,7 +110,8 @@ impl Reader {
         // Whatever the state has was taken out of the manifest after `time_ns`, if at all: had it
         // been removed before the lease was there, it would be too old by now.
         self.check_is_kept(time_ns)?;
-        let is_final = through.is_some() || !self.has_log;
+        // Also without the log: a commit of another machine comes late, by a clock of its own.
+        let is_final = through.is_some();
         if !self.has_log {
             return Ok(PastAt { through: state.flushed, state, is_final, held });
         }

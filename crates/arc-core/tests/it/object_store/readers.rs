@@ -7,7 +7,7 @@ use object_store::ObjectStore;
 use tempfile::tempdir;
 
 use super::{builder, in_memory, open, storage};
-use crate::support::{number, query, quiet, write};
+use crate::support::{HandClock, number, query, quiet, write};
 
 fn reader(path: &Path, store: &Arc<dyn ObjectStore>) -> arc_core::Result<Engine> {
     builder(path, store).open_reader()
@@ -87,6 +87,27 @@ fn older_states_are_those_that_were_flushed() {
     write(&writer, "d", "m,host=c x=3 3\n");
     let as_of = "SELECT count(*) FROM m FOR SYSTEM_TIME AS OF now() - INTERVAL '5 milliseconds'";
     assert_eq!(number(&far, "d", as_of), 2);
+}
+
+#[test]
+fn a_state_of_now_is_not_kept_by_a_reader_whose_clock_is_ahead() {
+    let (dir, own, store) = (tempdir().unwrap(), tempdir().unwrap(), in_memory());
+    let of = |path: &Path, seconds: i64| {
+        let mut options = Options::default();
+        (options.wal_segment_bytes, options.compaction) = (64 << 10, false);
+        let clock = HandClock::default();
+        clock.set(seconds * 1_000_000_000);
+        Engine::builder(path).options(options).object_store(storage(&store)).clock(Arc::new(clock))
+    };
+    let writer = of(dir.path(), 1_000).open().unwrap();
+    write(&writer, "d", "m x=1 1\n");
+    writer.flush().unwrap();
+    let far = of(own.path(), 1_010).open_reader().unwrap();
+    for n in 1..4 {
+        assert_eq!(number(&far, "d", "SELECT count(*) FROM m FOR SYSTEM_TIME AS OF '1970-01-01T00:16:45Z'"), n);
+        write(&writer, "d", &format!("m x=1 {}\n", n + 1));
+        writer.flush().unwrap();
+    }
 }
 
 #[test]

@@ -45,7 +45,7 @@ fn a_merge_a_drop_and_a_restore_at_any_cut_of_power_leave_each_file_where_it_bel
         for image in cut.images(3, 6) {
             let fs = CrashFs::from_image(&image);
             let engine = quiet_in(&fs).options(recorded.options.clone()).clock(Arc::new(recorded.clock.clone())).open();
-            let Ok(engine) = engine else { continue };
+            let engine = engine.unwrap_or_else(|error| panic!("after operation {}: {error}", cut.operations()));
             check_folders(&fs, &engine);
             // All files of now are there.
             contents(&engine);
