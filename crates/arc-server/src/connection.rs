@@ -4,11 +4,12 @@
 //! 16 KiB for each from its first request on, so it is taken apart, and put together again when something comes. Never looks into
 //! a request.
 
+mod unread;
 mod wire;
 
 use std::{convert::Infallible, future::poll_fn, io, pin::Pin, sync::Arc, time::Duration};
 
-use axum::{Router, body::Body};
+use axum::Router;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use hyper::{
@@ -275,10 +276,14 @@ fn service(
     let (activity, peer) = (Arc::clone(activity), peer.clone());
     service_fn(move |request: Request<Incoming>| -> BoxFuture<'static, HttpAnswer> {
         let answering = activity.begin();
-        let answer = router.clone().oneshot(request.map(Body::new));
+        let (request, unread) = unread::lend(request);
+        let answer = router.clone().oneshot(request);
         let peer = peer.clone();
         Box::pin(async move {
-            let answer = answer.await?;
+            let mut answer = answer.await?;
+            if let Some(unread) = unread {
+                unread.settle(&mut answer).await;
+            }
             peer.note(&answer);
             answering.offer(true);
             Ok(answer.map(|body| AnswerBody { body, answering }))
@@ -351,7 +356,8 @@ mod tests {
             let router = Router::new()
                 .route("/short", routing::get(|| async { "short" }))
                 .route("/long", routing::get(|| async { "x".repeat(8 << 20) }))
-                .route("/length", post(|body: Bytes| async move { body.len().to_string() }));
+                .route("/length", post(|body: Bytes| async move { body.len().to_string() }))
+                .route("/refuse", post(|| async { "refused" }));
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
             let (accepted, _) = listener.accept().await.unwrap();
@@ -379,6 +385,10 @@ mod tests {
 
         /// Reads one answer; returns its body.
         async fn answer(&mut self) -> String {
+            self.answer_with_head().await.1
+        }
+
+        async fn answer_with_head(&mut self) -> (String, String) {
             let mut head = Vec::new();
             while !head.ends_with(b"\r\n\r\n") {
                 head.push(self.stream.read_u8().await.unwrap());
@@ -388,7 +398,7 @@ mod tests {
             let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
             let mut body = vec![0; length.parse().unwrap()];
             self.stream.read_exact(&mut body).await.unwrap();
-            String::from_utf8(body).unwrap()
+            (head, String::from_utf8(body).unwrap())
         }
     }
 
@@ -408,6 +418,46 @@ mod tests {
         }
         drop(client.stream);
         client.served.await.unwrap();
+    }
+
+    fn refused(more: &str) -> String {
+        format!("POST /refuse HTTP/1.1\r\nhost: a\r\n{more}\r\n\r\n")
+    }
+
+    #[tokio::test]
+    async fn a_connection_serves_on_when_a_body_is_refused_before_it_comes() {
+        let mut client = Client::connect().await;
+        for (more, pieces) in [
+            ("content-length: 5", ["ab", "cde"]),
+            ("content-length: 1000000", [&*"x".repeat(500_000), &*"y".repeat(500_000)]),
+            ("transfer-encoding: chunked", ["5\r\nabcde\r\n", "0\r\n\r\n"]),
+        ] {
+            client.send(refused(more).as_bytes()).await;
+            // The handler has answered when the rest comes.
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            for piece in pieces {
+                client.send(piece.as_bytes()).await;
+            }
+            let (head, body) = client.answer_with_head().await;
+            assert_eq!((head.contains("connection: close"), &*body), (false, "refused"), "{more}");
+            client.send(b"GET /short HTTP/1.1\r\nhost: a\r\n\r\n").await;
+            assert_eq!(client.answer().await, "short", "{more}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_refusal_of_a_body_that_is_large_or_does_not_come_says_that_the_connection_ends() {
+        for (more, piece) in [
+            ("content-length: 1000000000", ""),
+            ("content-length: 5", "ab"),
+            ("content-length: 5\r\nexpect: 100-continue", ""),
+            ("transfer-encoding: chunked", &*format!("200000\r\n{}", "x".repeat(0x20_0000))),
+        ] {
+            let mut client = Client::connect().await;
+            client.send((refused(more) + piece).as_bytes()).await;
+            let (head, body) = client.answer_with_head().await;
+            assert_eq!((head.contains("connection: close"), &*body), (true, "refused"), "{more}");
+        }
     }
 
     #[tokio::test]
