@@ -114,6 +114,8 @@ fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
         _ => rule,
     };
     let mut rules: Vec<_> = rules.map(with_zones).collect();
+    let types = rules.iter().position(|rule| rule.name() == "type_coercion").unwrap_or(0);
+    rules.insert(types, Arc::new(semantics::FarTimes));
     let sets = rules.iter().position(|rule| rule.name() == "resolve_grouping_function").map_or(0, |at| at + 1);
     rules.insert(sets, Arc::new(semantics::SetKeys));
     rules.push(Arc::new(semantics::Semantics));

@@ -9,6 +9,7 @@
 mod aggregate_bounds;
 mod casts;
 mod distinct_texts;
+mod far_times;
 mod floats;
 mod guards;
 mod integers;
@@ -37,6 +38,7 @@ use super::{functions::patterns_of_rows, window_memory};
 
 pub(super) use self::{
     aggregate_bounds::{AggregateBounds, UnfilteredStatistics},
+    far_times::FarTimes,
     lists::ExactLists,
     nan_groups::NanGroups,
     null_subqueries::NullSubqueries,

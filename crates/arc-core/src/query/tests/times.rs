@@ -184,3 +184,70 @@ async fn a_range_of_times_decodes_only_its_rows() {
         scan.split("output_rows=").nth(1).and_then(|rest| rest.split(',').next()).unwrap().parse().unwrap();
     assert!(rows < 60, "{analyzed}");
 }
+
+/// What is asked of a time that nanoseconds do not hold is decided by the side on which it is.
+#[tokio::test]
+async fn bounds_beyond_all_times_are_decided() {
+    let store = Store::new();
+    store.put(
+        "db",
+        TableBuilder::new("m")
+            .part(File, vec![(5, vec![("n", Integer(1))])])
+            .part(Buffer, vec![(7, vec![("n", Integer(2))])]),
+    );
+    let (above, below) = (
+        [
+            "'9999-12-31'",
+            "DATE '9999-12-31'",
+            "TIMESTAMP '2300-01-01'",
+            "to_timestamp(99999999999)",
+            "now() + INTERVAL '500 years'",
+            "'2262-04-11T23:47:16.854775808Z'",
+        ],
+        [
+            "'0001-01-01'",
+            "DATE '0001-01-01'",
+            "TIMESTAMP '1600-01-01'",
+            "to_timestamp(-99999999999)",
+            "now() - INTERVAL '500 years'",
+            "'1677-09-21'",
+        ],
+    );
+    let count = async |condition: String| {
+        let rows = store.rows(&format!("SELECT count(*) FROM m WHERE {condition}")).await;
+        rows[0].clone()
+    };
+    for (bounds, smaller) in [(above, "2"), (below, "0")] {
+        let larger = if smaller == "2" { "0" } else { "2" };
+        for bound in bounds {
+            for (condition, expected) in [
+                (format!("time < {bound}"), smaller),
+                (format!("{bound} > time"), smaller),
+                (format!("time <= {bound}"), smaller),
+                (format!("time > {bound}"), larger),
+                (format!("{bound} <= time"), larger),
+                (format!("NOT (time >= {bound})"), smaller),
+                (format!("time = {bound}"), "0"),
+                (format!("time <> {bound}"), "2"),
+                (format!("time IS DISTINCT FROM {bound}"), "2"),
+                (format!("time IS NOT DISTINCT FROM {bound}"), "0"),
+                (format!("time IN ({bound}, '1970-01-01T00:00:00.000000005Z')"), "1"),
+                (format!("time IN ({bound})"), "0"),
+                (format!("time NOT IN ({bound})"), "2"),
+                (format!("time BETWEEN '1970-01-01' AND {bound}"), smaller),
+                (format!("time BETWEEN {bound} AND '1980-01-01'"), larger),
+                (format!("time NOT BETWEEN '1970-01-01' AND {bound}"), larger),
+            ] {
+                assert_eq!(count(condition.clone()).await, expected, "{condition}");
+            }
+        }
+    }
+    assert_eq!(count("time BETWEEN '0001-01-01' AND '9999-12-31'".into()).await, "2");
+    let sql = "SELECT time < '9999-12-31', CASE WHEN time > '0001-01-01' THEN n END, NULLIF(time, time) < '9999-12-31' FROM m ORDER BY time";
+    assert_eq!(store.rows(sql).await, ["true|1|", "true|2|"]);
+    let sql = "SELECT n FROM m GROUP BY n HAVING max(time) < '9999-12-31' ORDER BY n";
+    assert_eq!(store.rows(sql).await, ["1", "2"]);
+    let sql = "SELECT a.n FROM m a JOIN m b ON a.n = b.n AND a.time < '9999-12-31' WHERE b.time > TIMESTAMP '1600-01-01' ORDER BY 1";
+    assert_eq!(store.rows(sql).await, ["1", "2"]);
+    assert!(store.error("SELECT * FROM m WHERE time < 'no time'").await.to_string().contains("no time"));
+}
