@@ -141,6 +141,11 @@ impl Drop for WaitingCaller {
     }
 }
 
+/// Returns whether this thread plans a statement.
+pub(super) fn is_under_way() -> bool {
+    JOB.with_borrow(Option::is_some)
+}
+
 /// Returns an error if no thread waits for the statement that this thread plans.
 pub(super) fn check() -> PlanResult<()> {
     let is_abandoned = JOB.with_borrow(|job| job.as_ref().is_some_and(|job| job.is_abandoned.load(Ordering::Relaxed)));

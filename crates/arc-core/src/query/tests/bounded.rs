@@ -139,6 +139,20 @@ async fn aggregates_that_keep_their_values_are_charged_for_them() {
 }
 
 #[tokio::test]
+async fn planning_makes_no_large_constant() {
+    let store = store(256 << 20);
+    let doubled = |times| (0..times).fold("'a'".to_owned(), |text, _| format!("replace({text}, 'a', 'aa')"));
+    // Made when the statement runs, as any other value.
+    assert_eq!(store.rows(&format!("SELECT length({})", doubled(22))).await, ["4194304"]);
+    // The plan has what was made of it, up to the limit.
+    let plan = store.plan(&format!("SELECT {} AS x", doubled(22))).await;
+    assert!((1 << 20..2 << 20).contains(&plan.len()), "{}", plan.len());
+    // What no value may be is refused when it runs.
+    let error = store.error(&format!("SELECT length({})", doubled(27))).await;
+    assert!(error.to_string().contains("replace would make about"), "{error}");
+}
+
+#[tokio::test]
 async fn a_large_constant_is_not_made_for_every_row() {
     let store = store(64 << 20);
     let large = format!("'{}'", "x".repeat(100_000));

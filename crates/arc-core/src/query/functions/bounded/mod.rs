@@ -26,13 +26,21 @@ use datafusion::{
 pub(super) use self::sizes::bytes as bytes_by_row;
 pub(in super::super) use self::sizes::{elements as elements_by_row, total_bytes};
 use self::{concat::ConcatOperator, estimate::Growth};
-use super::{super::sized, check_ended, pieces::slice};
+use super::{
+    super::{planning, sized},
+    check_ended,
+    pieces::slice,
+};
 
 /// Most bytes that one call of a function may make, however much memory there is.
 const MAX_BYTES: usize = 64 << 20;
 
 /// Share of a query's memory that one call of a function may take.
 const SHARE: usize = 4;
+
+/// Most bytes of a constant that is made while a statement is planned. Rules look at constants, copy
+/// and compare them again and again, and none of them asks whether the statement has ended.
+const PLANNED_BYTES: u64 = 1 << 20;
 
 /// How many comparisons a call may make for each byte that it might.
 const COMPARISONS: u64 = 16;
@@ -98,6 +106,10 @@ impl Bounded {
         let allowed = if is_comparing { self.limit_bytes.saturating_mul(COMPARISONS) } else { self.limit_bytes };
         if bytes <= allowed {
             let made = self.inner.invoke_with_args(arguments)?;
+            if bytes > PLANNED_BYTES && planning::is_under_way() && bytes_of(&made)? > PLANNED_BYTES {
+                // The call stays in the plan, and is made when it runs.
+                return exec_err!("{} would make a constant of more than {PLANNED_BYTES} bytes", self.inner.name());
+            }
             if let ColumnarValue::Array(array) = &made
                 && !is_comparing
             {
@@ -198,6 +210,13 @@ impl ScalarUDFImpl for Bounded {
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
         self.invoke(arguments)
+    }
+}
+
+fn bytes_of(made: &ColumnarValue) -> Result<u64> {
+    match made {
+        ColumnarValue::Array(array) => total_bytes(array),
+        ColumnarValue::Scalar(value) => Ok(value.size() as u64),
     }
 }
 
