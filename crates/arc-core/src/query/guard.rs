@@ -3,6 +3,7 @@
 //! A list of what is allowed, so that a kind of plan which is new in a later DataFusion is refused
 //! until a caller thought about it.
 
+use arrow::datatypes::DataType;
 use datafusion::{
     catalog::{TableProvider, streaming::StreamingTable},
     common::{
@@ -37,6 +38,36 @@ const MAX_CONDITIONS: usize = 1_000;
 /// Casts of what is computed that may be in each other. Each asks what is in it twice whether it may be NULL.
 const MAX_CASTS: usize = 12;
 
+/// Levels that the type of a value may have. Each kernel, and each writer of an answer, goes down a
+/// value level by level, on a thread that we don't own: release builds overflow 2 MiB of stack where
+/// Parquet is written between 150 and 180 levels.
+const MAX_VALUE_LEVELS: usize = 64;
+
+/// Returns an error if a type has more levels than a value may have.
+pub(super) fn check_levels(data_type: &DataType) -> PlanResult<()> {
+    if levels(data_type) > MAX_VALUE_LEVELS {
+        return refuse(format!("a value would have more than {MAX_VALUE_LEVELS} levels of lists and structures"));
+    }
+    Ok(())
+}
+
+fn levels(data_type: &DataType) -> usize {
+    let inner = match data_type {
+        DataType::List(inner)
+        | DataType::LargeList(inner)
+        | DataType::ListView(inner)
+        | DataType::LargeListView(inner)
+        | DataType::FixedSizeList(inner, _)
+        | DataType::Map(inner, _)
+        | DataType::RunEndEncoded(_, inner) => levels(inner.data_type()),
+        DataType::Struct(fields) => fields.iter().map(|field| levels(field.data_type())).max().unwrap_or(0),
+        DataType::Union(fields, _) => fields.iter().map(|(_, field)| levels(field.data_type())).max().unwrap_or(0),
+        DataType::Dictionary(_, inner) => levels(inner),
+        _ => return 0,
+    };
+    inner + 1
+}
+
 /// Returns an error if `plan` does anything but read our tables, or is too large; how many values
 /// its widest rows are as wide as, otherwise.
 pub(super) fn check(plan: &LogicalPlan) -> Result<usize> {
@@ -47,6 +78,7 @@ pub(super) fn check(plan: &LogicalPlan) -> Result<usize> {
             return refuse("the statement is too large");
         }
         check_node(node)?;
+        node.schema().fields().iter().try_for_each(|field| check_levels(field.data_type()))?;
         widest = widest.max(row_values(node.schema().fields().iter().map(|field| field.data_type())));
         node.apply_expressions(check_depth)?;
         Ok(TreeNodeRecursion::Continue)

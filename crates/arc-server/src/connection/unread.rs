@@ -22,37 +22,33 @@ const MOST_BYTES: usize = 1 << 20;
 const MOST_TIME: Duration = Duration::from_secs(1);
 
 /// A body that comes back to [`Unread`] when it is dropped before its end.
-struct LentBody {
-    body: Option<Incoming>,
-    back: Option<oneshot::Sender<Incoming>>,
-}
+struct LentBody(Option<(Incoming, oneshot::Sender<Incoming>)>);
 
 impl hyper::body::Body for LentBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<hyper::Result<Frame<Bytes>>>> {
-        let Some(body) = &mut self.body else { return Poll::Ready(None) };
+        let Some((body, _)) = &mut self.0 else { return Poll::Ready(None) };
         let next = ready!(Pin::new(body).poll_frame(cx));
         if !matches!(next, Some(Ok(_))) {
-            (self.body, self.back) = (None, None);
+            self.0 = None;
         }
         Poll::Ready(next)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.as_ref().is_none_or(Incoming::is_end_stream)
+        self.0.as_ref().is_none_or(|(body, _)| body.is_end_stream())
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.as_ref().map_or_else(|| SizeHint::with_exact(0), Incoming::size_hint)
+        self.0.as_ref().map_or_else(|| SizeHint::with_exact(0), |(body, _)| body.size_hint())
     }
 }
 
 impl Drop for LentBody {
     fn drop(&mut self) {
-        let unread = self.body.take().filter(|body| !body.is_end_stream());
-        if let (Some(body), Some(back)) = (unread, self.back.take()) {
+        if let Some((body, back)) = self.0.take().filter(|(body, _)| !body.is_end_stream()) {
             // Of a request whose answer is given up, too, the rest is of no use.
             drop(back.send(body));
         }
@@ -63,7 +59,7 @@ impl Drop for LentBody {
 pub(super) struct Unread {
     back: oneshot::Receiver<Incoming>,
     /// Whether the client sends its body only when it is asked to.
-    waits: bool,
+    is_asked_first: bool,
 }
 
 /// Returns the request, and what settles its body once it is answered: nothing if it has none, or needs none over HTTP/2.
@@ -71,10 +67,10 @@ pub(super) fn lend(request: Request<Incoming>) -> (Request<Body>, Option<Unread>
     if request.version() > Version::HTTP_11 || request.body().is_end_stream() {
         return (request.map(Body::new), None);
     }
-    let waits = request.headers().contains_key(header::EXPECT);
+    let is_asked_first = request.headers().contains_key(header::EXPECT);
     let (sender, back) = oneshot::channel();
-    let lent = request.map(|body| Body::new(LentBody { body: Some(body), back: Some(sender) }));
-    (lent, Some(Unread { back, waits }))
+    let lent = request.map(|body| Body::new(LentBody(Some((body, sender)))));
+    (lent, Some(Unread { back, is_asked_first }))
 }
 
 impl Unread {
@@ -83,7 +79,7 @@ impl Unread {
         let is_read = match self.back.try_recv() {
             Err(oneshot::error::TryRecvError::Closed) => true,
             Err(oneshot::error::TryRecvError::Empty) => false,
-            Ok(body) => !self.waits && timeout(MOST_TIME, is_read(body)).await.unwrap_or(false),
+            Ok(body) => !self.is_asked_first && timeout(MOST_TIME, is_read(body)).await.unwrap_or(false),
         };
         if !is_read {
             answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));

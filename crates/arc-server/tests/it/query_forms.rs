@@ -114,6 +114,18 @@ async fn times_keep_their_nanoseconds_in_every_form() {
 }
 
 #[tokio::test]
+async fn values_of_many_levels_have_every_form() {
+    let server = Server::new();
+    for (levels, expected) in [(64, 200), (180, 400)] {
+        let sql = format!("SELECT {}1{} AS x", "make_array(".repeat(levels), ")".repeat(levels));
+        for format in FORMATS {
+            let reply = ask(&server, format, &sql).await;
+            assert_eq!(reply.status, expected, "{format}: {reply:?}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn show_and_statements_without_a_table_work_in_every_form() {
     let server = Server::new();
     server.lines(SCENE).await;

@@ -27,6 +27,7 @@ use super::columns;
 
 const SECOND_NS: i128 = 1_000_000_000;
 const DAY_NS: i128 = 86_400 * SECOND_NS;
+
 /// See the module. Stands before the rule that makes types the same.
 #[derive(Debug)]
 pub(in super::super) struct FarTimes;
@@ -58,7 +59,7 @@ fn decided(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
             None => Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })),
         },
         Expr::Between(Between { expr, negated, low, high })
-            if time_type(&expr, schema).is_some() && (side(&low).is_some() || side(&high).is_some()) =>
+            if (side(&low).is_some() || side(&high).is_some()) && time_type(&expr, schema).is_some() =>
         {
             let bound = |op, bound: &Expr| {
                 compared(&expr, op, bound, schema).unwrap_or_else(|| binary_expr((*expr).clone(), op, bound.clone()))
@@ -67,7 +68,7 @@ fn decided(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
             Transformed::yes(if negated { not(within) } else { within })
         }
         Expr::InList(InList { expr, list, negated })
-            if time_type(&expr, schema).is_some() && list.iter().any(|item| side(item).is_some()) =>
+            if list.iter().any(|item| side(item).is_some()) && time_type(&expr, schema).is_some() =>
         {
             let none = list.iter().find_map(|item| compared(&expr, Operator::Eq, item, schema));
             let list: Vec<Expr> = list.into_iter().filter(|item| side(item).is_none()).collect();
@@ -82,10 +83,12 @@ fn decided(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
 
 /// Returns what a comparison is where one side is a time, and the other beyond all times.
 fn compared(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) -> Option<Expr> {
-    let (time, op, zone, side) = match (time_type(left, schema), side(right)) {
-        (Some(zone), Some(side)) => (left, op, zone, side),
-        _ => (right, op.swap()?, time_type(right, schema)?, side(left)?),
+    // Whether one is a constant is seen at once; a type is that of all that is below.
+    let (time, op, side) = match side(right) {
+        Some(side) => (left, op, side),
+        None => (right, op.swap()?, side(left)?),
     };
+    let zone = time_type(time, schema)?;
     let is_true = match op {
         Operator::Lt | Operator::LtEq => side.is_gt(),
         Operator::Gt | Operator::GtEq => side.is_lt(),

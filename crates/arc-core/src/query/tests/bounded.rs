@@ -262,3 +262,43 @@ async fn types_and_sketches_are_bounded() {
         assert_eq!(store.rows(sql).await.len(), 1, "{sql}");
     }
 }
+
+#[tokio::test]
+async fn values_have_few_levels_whatever_makes_them() {
+    let store = store(64 << 20);
+    let nested = |before: &str, inner: &str, after: &str, times: usize| {
+        format!("{}{inner}{}", before.repeat(times), after.repeat(times))
+    };
+    let made = |times| {
+        [
+            nested("make_array(", "1", ")", times),
+            nested("[", "1", "]", times),
+            nested("named_struct('a', ", "1", ")", times),
+            nested("array_repeat(", "1", ", 1)", times),
+            nested("make_array(named_struct('a', ", "x", "))", times / 2),
+        ]
+    };
+    for sql in made(64) {
+        assert_eq!(store.rows(&format!("SELECT count(*) FROM (SELECT {sql} AS y FROM big)")).await, ["1000"], "{sql}");
+    }
+    let aggregated = nested("SELECT array_agg(y) AS y FROM (", "SELECT 1 AS y", ")", 66);
+    let windows = nested("SELECT array_agg(y) OVER () AS y FROM (", "SELECT 1 AS y", ")", 66);
+    let made = made(66).map(|sql| format!("SELECT {sql} FROM big"));
+    for sql in made.into_iter().chain([aggregated, windows]) {
+        let error = store.error(&sql).await;
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+        assert!(error.to_string().contains("more than 64 levels"), "{sql}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn lists_of_other_kinds_are_joined_or_refused() {
+    let store = store(64 << 20);
+    let large = "arrow_cast([1, 2], 'LargeList(Int64)')";
+    let sql = format!("SELECT array_concat({large}, [3]), array_concat([[1]], [[2], NULL]), array_concat([1], [[2]])");
+    assert_eq!(store.rows(&sql).await, ["[1, 2, 3]|[[1], [2], ]|[[1], [2]]"]);
+    for lists in [format!("{large}, [[1, 2], NULL, []]"), format!("[[1]], {large}"), format!("[1], [{large}]")] {
+        let error = store.error(&format!("SELECT list_cat({lists}) FROM big")).await;
+        assert!(error.to_string().contains("one kind"), "{error}");
+    }
+}

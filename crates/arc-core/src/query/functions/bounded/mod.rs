@@ -27,7 +27,7 @@ pub(super) use self::sizes::bytes as bytes_by_row;
 pub(in super::super) use self::sizes::{elements as elements_by_row, total_bytes};
 use self::{concat::ConcatOperator, estimate::Growth};
 use super::{
-    super::{planning, sized},
+    super::{guard::check_levels, planning, sized},
     check_ended,
     pieces::slice,
 };
@@ -192,7 +192,11 @@ impl ScalarUDFImpl for Bounded {
     }
 
     fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        if self.inner.name() == "array_concat" {
+            check_kinds(arguments.arg_fields)?;
+        }
         let field = self.inner.return_field_from_args(arguments)?;
+        check_levels(field.data_type())?;
         let mut left = MAX_TYPE_PARTS;
         if !is_small(field.data_type(), &mut left) {
             return plan_err!("{} would make a type of more than {MAX_TYPE_PARTS} parts", self.inner.name());
@@ -233,6 +237,33 @@ pub(super) fn not_negative(lengths: &ColumnarValue) -> Result<ColumnarValue> {
             ColumnarValue::Array(Arc::new(lengths))
         }
     })
+}
+
+/// Returns an error for lists of several kinds and depths: DataFusion makes them of one depth without making them of one kind, and
+/// a kernel panics.
+fn check_kinds(fields: &[FieldRef]) -> Result<()> {
+    let kinds: Vec<Vec<bool>> = fields.iter().map(|field| kinds(field.data_type())).collect();
+    let deepest = kinds.iter().max_by_key(|kinds| kinds.len()).cloned().unwrap_or_default();
+    if kinds.iter().any(|kinds| !deepest.ends_with(kinds)) {
+        return plan_err!(
+            "array_concat of lists of different depths takes one kind of them, List or LargeList: cast the others"
+        );
+    }
+    Ok(())
+}
+
+/// Returns of each list in a type whether it is large, from the outermost on.
+fn kinds(mut data_type: &DataType) -> Vec<bool> {
+    let mut kinds = Vec::new();
+    loop {
+        data_type = match data_type {
+            DataType::List(inner) | DataType::FixedSizeList(inner, _) | DataType::LargeList(inner) => {
+                kinds.push(matches!(data_type, DataType::LargeList(_)));
+                inner.data_type()
+            }
+            _ => return kinds,
+        };
+    }
 }
 
 /// Returns whether a type has no more than `left` parts, of which it takes its own.
