@@ -73,12 +73,14 @@ impl<S: Stream<Item = arc_core::Result<RecordBatch>> + Unpin> Encoding<S> {
             {
                 self.listed.count_rows(rows.num_rows())?;
                 self.encoder.append(&rows)?;
-                continue;
+            } else {
+                self.has_rows = false;
+                if self.encoder.finish()? {
+                    return Ok(true);
+                }
             }
-            self.has_rows = false;
-            if self.encoder.finish()? {
-                return Ok(true);
-            }
+            // What waits for its last row sends nothing for long: a query is ended at its time limit where it waits.
+            tokio::task::yield_now().await;
         }
         Ok(false)
     }
@@ -115,9 +117,60 @@ pub(super) fn unencodable(error: ArrowError) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        pin::pin,
+        sync::atomic::{AtomicUsize, Ordering},
+    };
+
     use arrow::array::{ArrayRef, Int64Array, StringArray};
+    use futures::{poll, stream};
+    use tokio::sync::mpsc;
 
     use super::*;
+    use crate::{
+        auth::Caller,
+        query::listed::{List, NewQuery},
+    };
+
+    /// An encoder that has nothing to send before its last row, as those of MessagePack and Parquet.
+    #[derive(Default)]
+    struct Waiting {
+        steps: Arc<AtomicUsize>,
+        out: Vec<u8>,
+    }
+
+    impl Encode for Waiting {
+        fn append(&mut self, _: &RecordBatch) -> Result<(), Failure> {
+            self.steps.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        }
+
+        fn finish(&mut self) -> Result<bool, Failure> {
+            Ok(self.steps.fetch_add(1, Ordering::Relaxed) == 5)
+        }
+
+        fn encoded(&mut self) -> &mut Vec<u8> {
+            &mut self.out
+        }
+    }
+
+    #[tokio::test]
+    async fn a_query_may_be_ended_between_any_two_steps() {
+        let asked =
+            NewQuery { door: "msgpack", caller: Caller::anybody(), database: "d", sql: "SELECT 1", most_rows: 10 };
+        let listed = Arc::new(List::default()).add(asked);
+        let texts: ArrayRef = Arc::new(StringArray::from_iter_values((0..3).map(|_| "x".repeat(STEP_BYTES))));
+        let answer = stream::iter([Ok(RecordBatch::try_from_iter([("text", texts)]).unwrap())]);
+        let encoder = Waiting::default();
+        let steps = Arc::clone(&encoder.steps);
+        let (sender, _chunks) = mpsc::channel(1);
+        let mut sending = pin!(Encoding::new(&listed, answer, Box::new(encoder)).send(sender));
+        for step in 1..=5 {
+            assert!(poll!(&mut sending).is_pending());
+            assert_eq!(steps.load(Ordering::Relaxed), step);
+        }
+        assert!(sending.await.is_ok());
+    }
 
     #[test]
     fn rows_that_are_large_are_encoded_one_by_one() {
