@@ -21,6 +21,7 @@ mod named;
 mod numbers_of_texts;
 mod patterns;
 mod pieces;
+mod quantiles;
 mod same_float;
 mod shifted;
 mod sum;
@@ -57,8 +58,8 @@ pub(super) use self::{
 };
 use self::{
     average::Average, bounded::bounded, change::ChangeFunction, counts::CountFunction, date_diff::DateDiff,
-    epoch::Epoch, extremes::Extreme, named::Named, sum::Sum, time_bucket::TimeBucket, value_at::ValueAt,
-    width_bucket::WidthBucket, xor::BitXor,
+    epoch::Epoch, extremes::Extreme, named::Named, quantiles::Quantile, sum::Sum, time_bucket::TimeBucket,
+    value_at::ValueAt, width_bucket::WidthBucket, xor::BitXor,
 };
 use super::{coop, planning, unplanned::FunctionKind};
 
@@ -164,6 +165,7 @@ fn replaced(theirs: Arc<AggregateUDF>) -> Arc<AggregateUDF> {
     Arc::new(match theirs.name() {
         "avg" => Average::over(theirs),
         "bit_xor" => BitXor::over(theirs),
+        "percentile_cont" => Quantile::over(theirs),
         "sum" => Sum::over(theirs),
         "min" => Extreme::over(theirs, LeastOrGreatest::Least),
         "max" => Extreme::over(theirs, LeastOrGreatest::Greatest),

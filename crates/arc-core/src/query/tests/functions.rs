@@ -579,3 +579,43 @@ async fn years_and_months_are_those_of_any_operator() {
         }
     }
 }
+
+#[tokio::test]
+async fn quantiles_are_exact() {
+    use super::fake::{
+        Cell::{Float, Tag},
+        Home::{Buffer, File},
+        TableBuilder,
+    };
+    let store = Store::new();
+    let row = |host, n: i64| (n, vec![("host", Tag(host)), ("v", Float(n as f64 / 2.0))]);
+    let file = (0..700).map(|n| row("a", n)).collect();
+    store.put("db", TableBuilder::new("m").part(File, file).part(Buffer, (700..1_000).map(|n| row("a", n)).collect()));
+    let two = "(VALUES (0.0), (1000000000.0)) t(v)";
+    let cases = [
+        (format!("SELECT quantile_cont(v, 0.1234567) FROM {two}"), vec!["123456700.0"]),
+        (format!("SELECT percentile_cont(0.1234567) WITHIN GROUP (ORDER BY v DESC) FROM {two}"), vec!["876543300.0"]),
+        (format!("SELECT percentile_cont(DISTINCT v, 0.1234567) FROM {two}"), vec!["123456700.0"]),
+        (format!("SELECT quantile_cont(v, 0), quantile_cont(v, 1), quantile_cont(v, 0.5) FROM {two}"), vec!["0.0|1000000000.0|500000000.0"]),
+        (format!("SELECT arrow_typeof(quantile_cont(v::REAL, 0.25)), quantile_cont(v::REAL, 0.25) FROM {two}"), vec!["Float32|250000000.0"]),
+        ("SELECT percentile_cont(v, 0.95), quantile_cont((v * 2)::BIGINT, 0.9990234375) FROM m".to_owned(), vec!["474.525|998.0244140625"]),
+        ("SELECT host, percentile_cont(v, 0.95) FROM m GROUP BY host".to_owned(), vec!["a|474.525"]),
+        ("SELECT quantile_cont(v, 0.5), quantile_cont(NULL, 0.5) FROM m WHERE v > 1000".to_owned(), vec!["|"]),
+        (
+            "SELECT quantile_cont(v, 0.1234567) OVER (ORDER BY time ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS q FROM m ORDER BY time LIMIT 3".to_owned(),
+            vec!["0.0", "0.06172835", "0.56172835"],
+        ),
+        (
+            "SELECT quantile_cont(DISTINCT v, 0.1234567) OVER (ORDER BY time ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS q FROM m ORDER BY time LIMIT 3".to_owned(),
+            vec!["0.0", "0.06172835", "0.56172835"],
+        ),
+        ("SELECT quantile_cont(v, 0.5) FROM (VALUES (1.7e308), (-1.7e308)) t(v)".to_owned(), vec!["0.0"]),
+        ("SELECT quantile_cont(v, 0.5) FROM (VALUES ('inf'::DOUBLE), ('inf'::DOUBLE)) t(v)".to_owned(), vec!["inf"]),
+    ];
+    for (sql, expected) in cases {
+        assert_eq!(store.rows(&sql).await, expected, "{sql}");
+    }
+    for sql in ["quantile_cont(v, 1.5)", "quantile_cont(v, v)", "quantile_cont(v, NULL)"] {
+        assert_eq!(store.error(&format!("SELECT {sql} FROM m")).await.kind(), crate::ErrorKind::InvalidInput, "{sql}");
+    }
+}
