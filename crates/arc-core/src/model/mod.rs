@@ -14,6 +14,7 @@ pub(crate) mod predicate;
 mod schema;
 mod scope;
 mod sequence;
+mod time_text;
 mod tombstone;
 
 pub use column_types::{ColumnTypes, OnConflict};
@@ -26,6 +27,7 @@ pub use predicate::{Comparison, Literal, Predicate};
 pub use schema::{Column, ColumnKind, TIME_COLUMN, TableSchema, tag_type, time_type};
 pub use scope::{Access, AccessScope};
 pub use sequence::SequenceNumber;
+pub use time_text::time_of_text;
 pub use tombstone::Tombstone;
 
 pub(crate) use cut::Cut;
@@ -39,4 +41,6 @@ pub(crate) use layout::{
 };
 pub(crate) use names::{data_file_path, table_folder};
 pub(crate) use schema::may_become;
+#[cfg(feature = "query")]
+pub(crate) use time_text::with_seconds;
 pub(crate) use tombstone::live;

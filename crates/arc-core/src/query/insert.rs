@@ -3,10 +3,7 @@
 //! An `INSERT` whose rows have to be computed is cut in two: the query is left as a statement of
 //! its own.
 
-use arrow::{
-    compute::kernels::cast_utils::{Parser as _, string_to_timestamp_nanos},
-    datatypes::Date32Type,
-};
+use arrow::{compute::kernels::cast_utils::Parser as _, datatypes::Date32Type};
 use datafusion::sql::sqlparser::{
     ast::{self, DataType, Expr, SetExpr, TableObject, TypedString, Value, ValueWithSpan},
     keywords::Keyword,
@@ -20,7 +17,7 @@ use super::{
     parameters,
     statement::{self, Statement, StatementKind, refuse},
 };
-use crate::{Error, Literal, Result};
+use crate::{Error, Literal, Result, time_of_text};
 
 /// Rows to insert: the columns named, all where there are none, and their values, `None` for
 /// `NULL`.
@@ -167,7 +164,7 @@ fn time(typed: &TypedString) -> Option<i64> {
     let Value::SingleQuotedString(text) = &typed.value.value else { return None };
     match typed.data_type {
         DataType::Date => i64::from(Date32Type::parse(text)?).checked_mul(DAY_NS),
-        DataType::Timestamp(..) => string_to_timestamp_nanos(text).ok(),
+        DataType::Timestamp(..) => time_of_text(text),
         _ => None,
     }
 }

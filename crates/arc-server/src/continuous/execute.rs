@@ -5,10 +5,9 @@
 
 use std::{sync::Arc, time::Instant};
 
-use arc_core::{Access, AccessScope, Statement, WriteOptions};
+use arc_core::{Access, AccessScope, Statement, WriteOptions, time_of_text};
 use arrow::{
     array::RecordBatch,
-    compute::kernels::cast_utils::string_to_timestamp_nanos,
     datatypes::{DataType, SchemaRef},
 };
 use futures::StreamExt;
@@ -186,7 +185,7 @@ impl WantedWindow {
             let time = || match value {
                 Value::Null => Ok(None),
                 value => {
-                    let time = value.as_str().and_then(|text| string_to_timestamp_nanos(text).ok());
+                    let time = value.as_str().and_then(|text| time_of_text(text));
                     time.map(Some).ok_or_else(wrong)
                 }
             };

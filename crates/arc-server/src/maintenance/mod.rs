@@ -10,8 +10,8 @@ use std::{fmt::Display, io::Write, path::Path, path::PathBuf, process::ExitCode,
 
 use arc_core::{
     BackupReport, BranchReport, CompactionReport, Engine, Error, PastMoment, RestoreReport, store::ObjectStorage,
+    time_of_text,
 };
-use arrow::compute::kernels::cast_utils::string_to_timestamp_nanos;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use serde_json::Value;
 
@@ -68,7 +68,7 @@ pub(crate) fn commands() -> [Command; 6] {
 }
 
 fn branch_command() -> Command {
-    let time = |text: &str| string_to_timestamp_nanos(text).map_err(|_| "expected a time such as 2026-01-31T12:00:00Z");
+    let time = |text: &str| time_of_text(text).ok_or("expected a time such as 2026-01-31T12:00:00Z");
     Command::new("branch")
         .about("Make a data directory that begins as another one is now, or was, and goes its own way")
         .after_help(

@@ -9,10 +9,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use arc_core::{Answer, Tail};
+use arc_core::{Answer, Tail, time_of_text};
 use arrow::{
     array::RecordBatch,
-    compute::kernels::cast_utils::string_to_timestamp_nanos,
     datatypes::{Schema, SchemaRef},
     ipc::writer::StreamWriter,
 };
@@ -94,7 +93,7 @@ impl AskedTail {
 /// Reads a time: nanoseconds since the epoch, or RFC 3339.
 fn time_ns(text: &str) -> Result<i64, Failure> {
     let is_number = text.strip_prefix('-').unwrap_or(text).bytes().all(|byte| byte.is_ascii_digit());
-    let time = if is_number { text.parse().ok() } else { string_to_timestamp_nanos(text).ok() };
+    let time = if is_number { text.parse().ok() } else { time_of_text(text) };
     time.ok_or_else(|| {
         let expected = "a time such as 2026-01-31T12:00:00Z, or nanoseconds since the epoch, from 1677 to 2262";
         Failure::bad_request(format!("since={text} is not valid; expected {expected}"))

@@ -4,14 +4,14 @@ use std::{cmp::Ordering, str::FromStr};
 
 use arrow::{
     array::timezone::Tz,
-    compute::kernels::cast_utils::{string_to_datetime, string_to_timestamp_nanos},
+    compute::kernels::cast_utils::string_to_datetime,
     datatypes::{DataType, TimeUnit},
 };
 
 use super::{Literal, Predicate};
 use crate::{
     Error, Result,
-    model::{ColumnKind, TIME_COLUMN, TableSchema, time_type},
+    model::{ColumnKind, TIME_COLUMN, TableSchema, time_of_text, time_type},
 };
 
 /// Levels that a predicate may have: it is walked by recursion wherever it is applied.
@@ -130,9 +130,7 @@ pub(crate) fn fit(value: &Literal, data_type: &DataType) -> Option<Literal> {
         (Literal::Unsigned(value), DataType::Timestamp(TimeUnit::Nanosecond, _)) => {
             Literal::Time(i64::try_from(*value).ok()?)
         }
-        (Literal::Text(text), DataType::Timestamp(TimeUnit::Nanosecond, _)) => {
-            Literal::Time(string_to_timestamp_nanos(text).ok()?)
-        }
+        (Literal::Text(text), DataType::Timestamp(TimeUnit::Nanosecond, _)) => Literal::Time(time_of_text(text)?),
         (Literal::Integer(value), DataType::Float64) => Literal::Float(exact(i128::from(*value))?),
         (Literal::Unsigned(value), DataType::Float64) => Literal::Float(exact(i128::from(*value))?),
         _ => return None,
@@ -142,7 +140,7 @@ pub(crate) fn fit(value: &Literal, data_type: &DataType) -> Option<Literal> {
 /// Returns on which side of all times that a point can have a text is; `None` if it is one of them, or none.
 fn beyond_times(column: &str, value: &Literal) -> Option<Ordering> {
     let Literal::Text(text) = value else { return None };
-    if column != TIME_COLUMN || string_to_timestamp_nanos(text).is_ok() {
+    if column != TIME_COLUMN || time_of_text(text).is_some() {
         return None;
     }
     let seconds = string_to_datetime(&Tz::from_str("+00:00").ok()?, text).ok()?.timestamp();

@@ -1,5 +1,6 @@
-//! Bounds that no time of nanoseconds can be: `time < '9999-12-31'` is true of each.
+//! Times that stand as texts and other constants beside those of rows.
 //!
+//! Bounds that no time of nanoseconds can be: `time < '9999-12-31'` is true of each.
 //! DataFusion makes both sides of a comparison of one type, and a bound beyond 1677 to 2262 overflows
 //! there (apache/datafusion#8336). On which side of all times it is says all that the comparison can say.
 
@@ -23,7 +24,7 @@ use datafusion::{
     optimizer::AnalyzerRule,
 };
 
-use super::columns;
+use super::{columns, time_texts::completed};
 
 const SECOND_NS: i128 = 1_000_000_000;
 const DAY_NS: i128 = 86_400 * SECOND_NS;
@@ -43,7 +44,8 @@ impl AnalyzerRule for FarTimes {
             let names = NamePreserver::new(&plan);
             plan.map_expressions(|expr| {
                 let name = names.save(&expr);
-                let changed = expr.transform_up(|expr| Ok(decided(expr, &schema)))?;
+                let changed = expr
+                    .transform_up(|expr| completed(expr, &schema).transform_data(|expr| Ok(decided(expr, &schema))))?;
                 Ok(changed.update_data(|expr| name.restore(expr)))
             })
         })

@@ -21,6 +21,7 @@ mod null_subqueries;
 mod reused_names;
 mod set_keys;
 mod subqueries;
+mod time_texts;
 mod zones;
 
 use arrow::datatypes::DataType;

@@ -251,3 +251,32 @@ async fn bounds_beyond_all_times_are_decided() {
     assert_eq!(store.rows(sql).await, ["1", "2"]);
     assert!(store.error("SELECT * FROM m WHERE time < 'no time'").await.to_string().contains("no time"));
 }
+
+#[tokio::test]
+async fn times_without_seconds_are_times() {
+    let store = Store::new();
+    let row = |minute: i64| (minute * 60_000_000_000, vec![("n", Integer(minute))]);
+    store.put("db", TableBuilder::new("m").part(File, vec![row(0), row(1)]).part(Buffer, vec![row(2)]));
+    for condition in [
+        "time = '1970-01-01T00:01'",
+        "'1970-01-01 00:01Z' = time",
+        "time = '1970-01-01 01:01+01:00'",
+        "time BETWEEN '1970-01-01T00:01' AND '1970-01-01T00:01Z'",
+        "time IN ('1970-01-01T00:01', '1980-01-01')",
+        "time = TIMESTAMP '1970-01-01 00:01'",
+        "time = CAST('1970-01-01 00:01' AS TIMESTAMP)",
+        "time = '1970-01-01 00:01'::timestamptz",
+        "time = to_timestamp('1970-01-01T00:01')",
+        "time > '1970-01-01 00:00' AND time < '1970-01-01 00:02'",
+        "date_trunc('hour', time) <= '1970-01-01 00:00' AND n = 1",
+    ] {
+        assert_eq!(store.rows(&format!("SELECT n FROM m WHERE {condition}")).await, ["1"], "{condition}");
+    }
+    // A text that is no time stays what it is.
+    let sql = "SELECT '1970-01-01 00:01' AS t, n::text || '1970-01-01 00:01' = '11970-01-01 00:01' FROM m WHERE n = 1";
+    assert_eq!(store.rows(sql).await, ["1970-01-01 00:01|true"]);
+    for text in ["1970-01-01 00:61", "1970-13-01 00:01", "1970-01-01 00"] {
+        let error = store.error(&format!("SELECT * FROM m WHERE time = '{text}'")).await;
+        assert!(error.to_string().contains(&text[..10]), "{error}");
+    }
+}
