@@ -5,26 +5,27 @@
 //! table is found by the engine, and refuses the piece.
 
 use std::{
+    borrow::Cow,
     io::{BufRead, Read},
     sync::Arc,
 };
 
 use arrow::{
-    array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, TimestampNanosecondArray},
+    array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, StringArray, TimestampNanosecondArray},
     compute::{cast, filter_record_batch},
-    datatypes::{DataType, Int64Type, TimeUnit},
+    datatypes::{DataType, Int64Type, Schema, TimeUnit},
 };
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::{ProjectionMask, arrow_reader::ParquetRecordBatchReaderBuilder};
 
 use super::{
-    FileChunk, ImportBody, ImportOptions, ImportWrite,
-    report::{Extent, Refusal},
-    second_time,
+    FileChunk, ImportBody, ImportColumn, ImportOptions, ImportWrite,
+    header::{ColumnRole, FileHeader},
+    report::{Extent, FileShape, LEFT_OUT, Refusal},
     source::ImportSource,
-    time::TimeReader,
+    time::{DECIDING_ROWS, NumberForm, TimeReader},
 };
 use crate::{
-    Precision, Result,
+    Result,
     ingest::{ArrowReader, FileStream, needs_footer},
     model::{TIME_COLUMN, check_type, row_bytes},
 };
@@ -42,8 +43,11 @@ pub(super) fn read_parquet(
 ) -> Result<()> {
     let not_parquet = |error: parquet::errors::ParquetError| source.bad(format!("it is no good Parquet file: {error}"));
     let builder = ParquetRecordBatchReaderBuilder::try_new(source.seekable()?).map_err(not_parquet)?;
+    let header = header_of(source, options, builder.schema())?;
+    let kept = header.roles.iter().enumerate().filter(|(_, role)| **role != ColumnRole::LeftOut);
+    let kept: Vec<usize> = kept.map(|(index, _)| index).collect();
     // A file says so in a few bytes, and readers make room for the rows of a batch.
-    let fields = builder.schema().fields();
+    let fields = builder.schema().project(&kept)?.fields;
     let wide = fields.iter().try_for_each(|field| check_type(field.name(), field.data_type()));
     wide.map_err(|reason| source.bad(reason))?;
     let file = builder.metadata();
@@ -52,8 +56,12 @@ pub(super) fn read_parquet(
     // Repeated values and nulls take next to nothing in the file, and their bytes in memory.
     let row_bytes =
         row_bytes(fields.iter().map(|field| field.data_type())).max(usize::try_from(bytes).unwrap_or(0) / rows);
-    let reader = builder.with_batch_size(rows_of(options, row_bytes)).build().map_err(not_parquet)?;
+    let mask = ProjectionMask::roots(builder.parquet_schema(), kept);
+    let reader = builder.with_projection(mask).with_batch_size(rows_of(options, row_bytes)).build();
+    let reader = reader.map_err(not_parquet)?;
     let mut pieces = Pieces::new(source, options, table);
+    pieces.left_out = header.left_out();
+    pieces.header = Some(header.kept());
     for batch in reader {
         let batch = batch.map_err(|error| source.bad(format!("after row {}: {error}", pieces.row)))?;
         if !pieces.add(&batch, emit)? {
@@ -97,36 +105,46 @@ fn rows_of(options: &ImportOptions, row_bytes: usize) -> usize {
     (options.chunk_bytes / row_bytes.max(1)).clamp(1, MAX_ROWS)
 }
 
+fn header_of(source: &ImportSource, options: &ImportOptions, schema: &Schema) -> Result<FileHeader> {
+    FileHeader::new(source, options, schema.fields().iter().map(|field| field.name().as_str()))
+}
+
 /// Makes pieces of batches.
 struct Pieces<'a> {
     source: &'a ImportSource,
     options: &'a ImportOptions,
     table: &'a str,
-    time: TimeColumn,
+    header: Option<FileHeader>,
+    /// Columns that the file has and its batches do not.
+    left_out: Vec<ImportColumn>,
+    times: TimeColumns,
     /// Rows before the next one.
     row: u64,
 }
 
 impl<'a> Pieces<'a> {
     fn new(source: &'a ImportSource, options: &'a ImportOptions, table: &'a str) -> Self {
-        Self { source, options, table, time: TimeColumn { unit: options.precision }, row: 0 }
+        Self { source, options, table, header: None, left_out: Vec::new(), times: TimeColumns::default(), row: 0 }
     }
 
     /// Hands over a batch; returns whether more are wanted.
     fn add(&mut self, batch: &RecordBatch, emit: &mut dyn FnMut(FileChunk) -> bool) -> Result<bool> {
-        let name = self.options.time_column.as_str();
-        let time = batch.column_by_name(name).ok_or_else(|| {
-            let names: Vec<String> = batch.schema().fields().iter().map(|field| field.name().clone()).collect();
-            self.source.bad(format!("there is no column {name:?} for the time; there are {}", names.join(", ")))
-        })?;
-        let times = self.time.read(time).map_err(|reason| self.source.bad(format!("column {name:?} {reason}")))?;
+        let is_first = self.row == 0;
+        let header = match self.header.take() {
+            Some(header) => header,
+            None => header_of(self.source, self.options, &batch.schema())?,
+        };
+        let columns: Vec<&ArrayRef> = header.times.iter().map(|index| batch.column(*index)).collect();
+        let times = self.times.read(self.options, &columns);
+        let times = times.map_err(|reason| self.source.bad(format!("column {:?}: {reason}", header.time_name)))?;
         let (offset, mut extent, mut refusals) = (self.row, Extent::default(), Vec::new());
         for time in &times {
             self.row += 1;
             match time {
                 Ok(time) => extent.add_time(*time),
                 Err(reason) => {
-                    refusals.push(Refusal { row: self.row, column: name.to_owned(), reason: (*reason).clone() });
+                    let (row, column) = (self.row, header.time_name.clone());
+                    refusals.push(Refusal { row, column, reason: (*reason).clone() });
                 }
             }
         }
@@ -137,68 +155,119 @@ impl<'a> Pieces<'a> {
             position: self.source.position(),
             extent,
             refusals,
+            shape: is_first.then(|| self.shape(&header, batch)),
             ..FileChunk::default()
         };
         if !times.is_empty() {
             let batch = if chunk.refusals.is_empty() { batch.clone() } else { filter_record_batch(batch, &good)? };
-            let body = ImportBody::Rows { table: self.table.to_owned(), batch: self.with_time(&batch, times)? };
+            let body =
+                ImportBody::Rows { table: self.table.to_owned(), batch: self.with_time(&header, &batch, times)? };
             let options = self.options.write(self.source.format, self.source.key(self.options, offset));
             chunk.write = Some(ImportWrite { database: self.options.database.clone(), body, options });
         }
+        self.header = Some(header);
         Ok(emit(chunk))
     }
 
+    fn shape(&mut self, header: &FileHeader, batch: &RecordBatch) -> FileShape {
+        let mut columns = std::mem::take(&mut self.left_out);
+        let schema = batch.schema();
+        let taken = header.roles.iter().zip(schema.fields()).map(|(role, field)| {
+            let kind = match role {
+                ColumnRole::Time => "time".to_owned(),
+                ColumnRole::LeftOut => LEFT_OUT.to_owned(),
+                ColumnRole::Value if self.options.tags.contains(field.name()) => "tag".to_owned(),
+                ColumnRole::Value => field.data_type().to_string(),
+            };
+            ImportColumn { name: field.name().clone(), kind, decided_by: None }
+        });
+        columns.extend(taken);
+        FileShape { columns, times: self.times.reader.as_ref().and_then(TimeReader::decided) }
+    }
+
     /// Puts the time first, under its name in a table.
-    fn with_time(&self, batch: &RecordBatch, times: TimestampNanosecondArray) -> Result<RecordBatch> {
-        let mut columns: Vec<(String, ArrayRef)> =
-            vec![(TIME_COLUMN.to_owned(), Arc::new(times.with_timezone("UTC")) as ArrayRef)];
-        for (field, array) in batch.schema().fields().iter().zip(batch.columns()) {
-            if *field.name() != self.options.time_column {
-                if field.name() == TIME_COLUMN {
-                    return Err(second_time(self.source, self.options));
-                }
-                columns.push((field.name().clone(), Arc::clone(array)));
-            }
-        }
+    fn with_time(
+        &self,
+        header: &FileHeader,
+        batch: &RecordBatch,
+        times: TimestampNanosecondArray,
+    ) -> Result<RecordBatch> {
+        let mut columns = vec![(TIME_COLUMN, Arc::new(times.with_timezone("UTC")) as ArrayRef)];
+        let named = header.names.iter().zip(&header.roles).zip(batch.columns());
+        let values = named.filter(|((_, role), _)| **role == ColumnRole::Value);
+        columns.extend(values.map(|((name, _), array)| (name.as_str(), Arc::clone(array))));
         RecordBatch::try_from_iter(columns).map_err(|error| self.source.bad(error.to_string()))
     }
 }
 
-/// Reads the time column.
-struct TimeColumn {
-    /// Of integers; guessed by the first one if the import does not say it.
-    unit: Option<Precision>,
+/// Reads the columns that make the time.
+#[derive(Default)]
+struct TimeColumns {
+    /// Of texts and numbers, once some have come.
+    reader: Option<TimeReader>,
 }
 
-impl TimeColumn {
+impl TimeColumns {
     /// Returns the time of each row in nanoseconds, or why it has none.
-    fn read(&mut self, array: &ArrayRef) -> Result<Vec<Result<i64, String>>, String> {
-        let failed = |error: arrow::error::ArrowError| format!("cannot be read: {error}");
-        let (integers, unit) = match array.data_type() {
-            DataType::Timestamp(unit, _) => (cast(array, &DataType::Int64).map_err(failed)?, unit_ns(*unit)),
-            DataType::Date64 => (cast(array, &DataType::Int64).map_err(failed)?, 1_000_000),
-            DataType::Date32 => {
-                let days = cast(array, &DataType::Int32).map_err(failed)?;
-                (cast(&days, &DataType::Int64).map_err(failed)?, DAY_NS)
+    fn read(&mut self, options: &ImportOptions, columns: &[&ArrayRef]) -> Result<Vec<Result<i64, String>>, String> {
+        if let [array] = columns
+            && let Some(times) = timestamps(array)?
+        {
+            return Ok(times);
+        }
+        if let ([array], Some(NumberForm::Epoch(unit))) = (columns, self.reader.as_ref().and_then(TimeReader::numbers))
+            && array.data_type().is_integer()
+        {
+            let integers = cast(array, &DataType::Int64).map_err(unreadable)?;
+            return Ok(scaled(array, integers.as_primitive::<Int64Type>(), unit.nanoseconds()));
+        }
+        let texts = columns.iter().map(|array| texts(array)).collect::<Result<Vec<_>, _>>()?;
+        let text = |row: usize| match texts.as_slice() {
+            [texts] => Cow::Borrowed(if texts.is_null(row) { "" } else { texts.value(row) }),
+            all => {
+                let parts = all.iter().filter(|texts| texts.is_valid(row)).map(|texts| texts.value(row));
+                Cow::Owned(parts.collect::<Vec<_>>().join(" "))
             }
-            other if other.is_integer() => {
-                let integers = cast(array, &DataType::Int64).map_err(failed)?;
-                let first = integers.as_primitive::<Int64Type>().iter().flatten().next();
-                let unit = *self.unit.get_or_insert(Precision::of_magnitude(first.unwrap_or(0)));
-                (integers, unit.nanoseconds())
-            }
-            other if is_text(other) => {
-                let text = cast(array, &DataType::Utf8).map_err(failed)?;
-                let mut reader = TimeReader::new(self.unit);
-                let read = text.as_string::<i32>().iter().map(|text| reader.read(text.unwrap_or_default()));
-                let times = read.collect();
-                self.unit = reader.unit();
-                return Ok(times);
-            }
-            other => return Err(format!("is {other}, expected timestamps, integers or text")),
         };
-        Ok(scaled(array, integers.as_primitive::<Int64Type>(), unit))
+        let rows = columns.first().map_or(0, |array| array.len());
+        let reader = match &self.reader {
+            Some(reader) => reader.clone(),
+            None => {
+                let deciding: Vec<_> = (0..rows.min(DECIDING_ROWS)).map(&text).collect();
+                let reader = TimeReader::decide(options, deciding.iter().map(AsRef::as_ref))?;
+                self.reader = Some(reader.clone()).filter(|_| deciding.iter().any(|text| !text.is_empty()));
+                reader
+            }
+        };
+        Ok((0..rows).map(|row| reader.read(&text(row))).collect())
     }
+}
+
+fn unreadable(error: arrow::error::ArrowError) -> String {
+    format!("it cannot be read: {error}")
+}
+
+/// Reads a column whose type says that it has times; nothing of another one.
+fn timestamps(array: &ArrayRef) -> Result<Option<Vec<Result<i64, String>>>, String> {
+    let (integers, unit) = match array.data_type() {
+        DataType::Timestamp(unit, _) => (cast(array, &DataType::Int64).map_err(unreadable)?, unit_ns(*unit)),
+        DataType::Date64 => (cast(array, &DataType::Int64).map_err(unreadable)?, 1_000_000),
+        DataType::Date32 => {
+            let days = cast(array, &DataType::Int32).map_err(unreadable)?;
+            (cast(&days, &DataType::Int64).map_err(unreadable)?, DAY_NS)
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some(scaled(array, integers.as_primitive::<Int64Type>(), unit)))
+}
+
+/// Returns the values of a column that may be part of a time as texts.
+fn texts(array: &ArrayRef) -> Result<StringArray, String> {
+    let data_type = array.data_type();
+    if !(is_text(data_type) || data_type.is_numeric() || data_type.is_temporal()) {
+        return Err(format!("it is {data_type}, expected timestamps, numbers or text"));
+    }
+    Ok(cast(array, &DataType::Utf8).map_err(unreadable)?.as_string::<i32>().clone())
 }
 
 fn scaled(given: &ArrayRef, integers: &Int64Array, unit: i64) -> Vec<Result<i64, String>> {

@@ -28,6 +28,7 @@
 mod batches;
 mod csv;
 mod gzip;
+mod header;
 mod lines;
 mod options;
 mod report;
@@ -44,18 +45,19 @@ use std::{
     time::Duration,
 };
 
-use crate::{
-    ColumnTypes, Error, Result,
-    model::{Column, TIME_COLUMN},
-};
+use crate::{ColumnTypes, Error, Result, model::Column};
 
 pub use gzip::GzipMembers;
 pub use options::{ImportFormat, ImportOptions, ImportType};
-pub use report::{ImportEvent, ImportReport, MAX_REFUSALS, Refusal};
+pub use report::{ImportColumn, ImportEvent, ImportReport, MAX_REFUSALS, Refusal};
 pub use source::ImportFile;
 pub use target::{ImportAnswer, ImportBody, ImportReceipt, ImportTarget, ImportWrite};
+pub use time::TimeFormat;
 
-use self::{report::Extent, source::ImportSource};
+use self::{
+    report::{Extent, FileShape},
+    source::ImportSource,
+};
 
 /// Writes whose answers are waited for at a time: enough to read and decode while the log is
 /// synced.
@@ -74,6 +76,8 @@ struct FileChunk {
     position: u64,
     extent: Extent,
     refusals: Vec<Refusal>,
+    /// With the first piece of a file.
+    shape: Option<FileShape>,
 }
 
 impl FileChunk {
@@ -229,6 +233,9 @@ impl ImportFlow<'_> {
             self.report.tables.insert(table.clone());
             self.report.columns = batch.schema().fields().iter().map(|field| field.name().clone()).collect();
         }
+        if let Some(FileShape { columns, times }) = chunk.shape {
+            (self.report.types, self.report.time_form) = (columns, times);
+        }
         self.extent.add(chunk.extent);
         let rows = self.report.rows + self.report.rows_before;
         (self.on_event)(ImportEvent::Progress { bytes: chunk.position, rows });
@@ -252,10 +259,4 @@ impl ImportFlow<'_> {
         self.report.days = extent.days();
         self.report.tables.extend(extent.tables);
     }
-}
-
-/// Says that a file has a column that would be a second time.
-fn second_time(source: &ImportSource, options: &ImportOptions) -> Error {
-    let time = &options.time_column;
-    source.bad(format!("column {TIME_COLUMN:?} cannot be stored beside {time:?}, which becomes the table's time"))
 }

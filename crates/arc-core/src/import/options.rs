@@ -2,7 +2,8 @@
 
 use std::{path::Path, str::FromStr};
 
-use crate::{Durability, Precision, WriteOptions, model::TIME_COLUMN};
+use super::TimeFormat;
+use crate::{Durability, Precision, WriteOptions};
 
 /// What a file is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,7 +11,7 @@ use crate::{Durability, Precision, WriteOptions, model::TIME_COLUMN};
 pub enum ImportFormat {
     /// Line protocol: `lp`.
     LineProtocol,
-    /// Comma-separated values with a first line of names: `csv`.
+    /// Values between commas, semicolons, tabs or bars, with a first line of names: `csv`.
     Csv,
     /// `parquet`.
     Parquet,
@@ -33,7 +34,7 @@ impl ImportFormat {
         let end = Path::new(inner).extension()?.to_str()?.to_ascii_lowercase();
         Some(match end.as_str() {
             "lp" | "line" | "influx" => Self::LineProtocol,
-            "csv" | "tsv" => Self::Csv,
+            "csv" | "tsv" | "tab" => Self::Csv,
             "parquet" | "pq" => Self::Parquet,
             "arrow" | "arrows" | "feather" | "ipc" => Self::Arrow,
             _ => return None,
@@ -97,24 +98,34 @@ pub struct ImportOptions {
     pub table: Option<String>,
     /// Default: by the end of the file's name.
     pub format: Option<ImportFormat>,
-    /// Unit of times that are numbers. Default: nanoseconds for line protocol, else by the size of
-    /// the first one as in MessagePack.
+    /// Unit of times that are numbers since 1970. Default: nanoseconds for line protocol. Else the
+    /// first 10,000 rows of CSV, or the first piece of another file, decide by their size, where
+    /// they can be nothing else.
     pub precision: Option<Precision>,
-    /// The column that has the time, not in line protocol. Default `time`.
-    pub time_column: String,
+    /// The form of times, not in line protocol. Default: texts with the year first or a month by its
+    /// name, and what the first rows tell of others.
+    pub time_format: Option<TimeFormat>,
+    /// The column that has the time, not in line protocol, or several with commas between them whose
+    /// texts make it together, as `date,hour`. Default `time`, else the one that has `Time`,
+    /// `timestamp`, `datetime` or `date` for its name.
+    pub time_column: Option<String>,
+    /// Columns that are left out. Those without a name always are.
+    pub exclude: Vec<String>,
     /// Columns that are tags, not in line protocol. Default: the tags that the table has.
     pub tags: Vec<String>,
     /// What the points survive. Default: what the database says, or the engine.
     pub durability: Option<Durability>,
-    /// What stands between the values of CSV. Default a comma.
-    pub delimiter: u8,
+    /// What stands between the values of CSV. Default: what the first line has most of, of comma,
+    /// semicolon, tab and bar.
+    pub delimiter: Option<u8>,
     /// Lines before the names of CSV. Default 0.
     pub skip_rows: u64,
     /// Types of columns of CSV. Default: what the table has, else the narrowest that fits all
     /// values of the file.
     pub types: Vec<(String, ImportType)>,
-    /// What stands for no value in CSV, beside an empty one in a column of anything but text.
-    /// Default none.
+    /// What stands for no value in all columns of CSV, beside an empty one and `NA`, `N/A`, `null`,
+    /// `None`, `nil`, `-`, `?` and their like in columns that are neither texts nor tags. Default
+    /// none.
     pub nulls: Vec<String>,
     /// How many bytes of a file are stored with one write. Default 4 MiB. More costs that much
     /// memory a few times over.
@@ -132,10 +143,12 @@ impl Default for ImportOptions {
             table: None,
             format: None,
             precision: None,
-            time_column: TIME_COLUMN.to_owned(),
+            time_format: None,
+            time_column: None,
+            exclude: Vec::new(),
             tags: Vec::new(),
             durability: None,
-            delimiter: b',',
+            delimiter: None,
             skip_rows: 0,
             types: Vec::new(),
             nulls: Vec::new(),

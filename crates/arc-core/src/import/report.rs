@@ -21,6 +21,20 @@ pub struct Refusal {
     pub reason: String,
 }
 
+/// What became of a column of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ImportColumn {
+    /// Its name in the file.
+    pub name: String,
+    /// `time`, `tag`, `float`, `integer`, `unsigned`, `boolean`, `string`, another type of Arrow;
+    /// `left out` of one that was to be, `empty` of one that has no value.
+    pub kind: String,
+    /// Where no setting and no table says the type: the first value, and its line, after which it
+    /// could be no other.
+    pub decided_by: Option<(u64, String)>,
+}
+
 /// What there is of a file in the store now, after an import to its end.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -38,6 +52,11 @@ pub struct ImportReport {
     /// Columns of a CSV, Parquet or Arrow file in its order, with that of the time under its name
     /// in the table.
     pub columns: Vec<String>,
+    /// All columns of such a file, and what they were taken for.
+    pub types: Vec<ImportColumn>,
+    /// What times were taken for, where the import did not say it and they do not say it
+    /// themselves: `seconds since 1970`, `digits of YYYYMMDD`, `day before month`.
+    pub time_form: Option<String>,
     /// Times of the oldest and the newest row that says its time, in nanoseconds.
     pub times: Option<(i64, i64)>,
     /// Days that the rows are of.
@@ -70,6 +89,16 @@ pub enum ImportEvent<'a> {
         /// What the target says.
         reason: &'a str,
     },
+}
+
+/// What a column is called that no row has.
+pub(super) const LEFT_OUT: &str = "left out";
+
+/// What a reader has found out of a file before its first row.
+#[derive(Debug, Default)]
+pub(super) struct FileShape {
+    pub(super) columns: Vec<ImportColumn>,
+    pub(super) times: Option<String>,
 }
 
 /// What a piece of a file has.

@@ -52,6 +52,24 @@ impl ImportFile {
         Ok(Self::new(path.display().to_string(), file))
     }
 
+    /// Takes what a stream has to its end, and lays it down in a temporary file, since a file is
+    /// read more than once.
+    ///
+    /// # Errors
+    ///
+    /// If the stream cannot be read, or there is no room for it.
+    pub fn of_stream(name: impl Into<String>, stream: &mut dyn Read) -> io::Result<Self> {
+        let mut file = tempfile::tempfile()?;
+        io::copy(stream, &mut file)?;
+        Ok(Self::new(name, file))
+    }
+
+    /// Returns how many bytes it has; 0 if that cannot be said.
+    #[must_use]
+    pub fn length(&self) -> u64 {
+        self.file.metadata().map_or(0, |metadata| metadata.len())
+    }
+
     /// Returns what the file is called.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -102,6 +120,13 @@ impl ImportSource {
         name = crc32c::crc32c_append(name, &[0]);
         name = crc32c::crc32c_append(name, options.table.as_deref().unwrap_or_default().as_bytes());
         Some(format!("import-{}-{name:08x}-{offset}", self.primary_key))
+    }
+
+    /// Returns whether its name says that tabs stand between its values.
+    pub(super) fn is_tabbed(&self) -> bool {
+        let name = self.name.to_ascii_lowercase();
+        let inner = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(&name);
+        inner.ends_with(".tsv") || inner.ends_with(".tab")
     }
 
     pub(super) fn position(&self) -> u64 {

@@ -22,6 +22,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::{Engine, ErrorKind, model::Column};
 
+mod strangers;
+
 fn engine() -> (tempfile::TempDir, Engine) {
     let dir = tempfile::tempdir().unwrap();
     let options = crate::Options { wal_segment_bytes: 64 << 10, ..crate::Options::default() };
@@ -229,7 +231,8 @@ fn a_file_that_is_read_twice_is_read_to_its_end() {
     let (count, mut body) = (100_000, "time,v\n".to_owned());
     (0..count).for_each(|n| body.push_str(&format!("{n},{n}\n")));
     for (name, bytes) in [("a.csv", body.clone().into_bytes()), ("a.csv.zst", zstd(body.as_bytes()))] {
-        assert_eq!(all_of(name, &bytes, &table(&name.replace('.', "_")), &engine).unwrap().rows, count);
+        let options = ImportOptions { table: Some(name.replace('.', "_")), ..in_milliseconds(&[], 4 << 20) };
+        assert_eq!(all_of(name, &bytes, &options, &engine).unwrap().rows, count);
     }
 }
 
@@ -338,9 +341,9 @@ fn columns_of_csv_have_the_types_of_the_table_or_the_narrowest() {
     assert_eq!(written.points, 1);
     let body = "ts;host;v;s;n;zip;empty\n2;7;2;12;3;01234;\n3;7;two;;-3;99999;\n";
     let options = ImportOptions {
-        delimiter: b';',
+        delimiter: Some(b';'),
         skip_rows: 2,
-        time_column: "ts".to_owned(),
+        time_column: Some("ts".to_owned()),
         precision: Some(crate::Precision::Nanosecond),
         ..table("t")
     };
@@ -403,7 +406,8 @@ fn rows_without_a_time_are_refused_one_by_one() {
         let batch = RecordBatch::try_from_iter([("at", column), ("n", Arc::clone(&n))]).unwrap();
         let mut parquet = ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
         parquet.write(&batch).unwrap();
-        let options = ImportOptions { time_column: "at".to_owned(), ..table(name) };
+        let at = Some("at".to_owned());
+        let options = ImportOptions { time_column: at, precision: Some(crate::Precision::Second), ..table(name) };
         let report = all_of("a.parquet", &parquet.into_inner().unwrap(), &options, &engine).unwrap();
         let refused: Vec<_> = report.refusals.iter().map(|r| (r.row, r.column.as_str())).collect();
         assert_eq!((report.rows, refused.as_slice()), (2, &[(2, "at"), (3, "at")][..]));
@@ -431,7 +435,7 @@ fn a_bad_file_is_refused_with_what_is_wrong() {
         writer.into_inner().unwrap()
     };
     let (parquet, arrow) = (files(5).swap_remove(2).1, files(5).swap_remove(4).1);
-    let at = |options: ImportOptions| ImportOptions { time_column: "at".to_owned(), ..options };
+    let at = |options: ImportOptions| ImportOptions { time_column: Some("at".to_owned()), ..options };
     let small = |skip_rows| ImportOptions { chunk_bytes: 10, skip_rows, ..table("t") };
     let wide_csv = format!("time{}", (0..100_000).map(|n| format!(",c{n}")).collect::<String>()).into_bytes();
     let long_csv = [b"time,v\n1,a\n2,".to_vec(), vec![b'x'; 2 << 20]].concat();

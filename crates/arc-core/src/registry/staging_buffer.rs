@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_drained_is_never_taken_for_drained() {
+    fn what_could_not_be_drained_is_never_types_drained() {
         let (staging, tables) = (StagingBuffer::default(), tables(2));
         staging.push(SequenceNumber(1), rows(&[(0, 1), (1, 2)]), &tables).unwrap();
         // A thread dies while rows are on their way.

@@ -3,11 +3,17 @@
 //! Ends with 0 if every row is stored, 1 if rows were refused or something failed, 2 if it was told something it cannot
 //! do. An import that was interrupted is begun again with the same words.
 
-use std::{ffi::OsString, path::PathBuf, process::ExitCode};
+use std::{
+    ffi::OsString,
+    fs::File,
+    io,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use arc_core::{
     Engine, Error, ErrorKind, Precision,
-    import::{ImportFile, ImportFormat, ImportOptions, ImportTarget, ImportType, import},
+    import::{ImportFile, ImportFormat, ImportOptions, ImportTarget, ImportType, TimeFormat, import},
 };
 use arc_edge::Credentials;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
@@ -22,20 +28,13 @@ use crate::{config::Config, errors::chain, server::open_engine};
 const FAILED: u8 = 1;
 const CANNOT_RUN: u8 = 2;
 const AFTER_HELP: &str = "\
-Line protocol (.lp), CSV (.csv), Parquet (.parquet) and Arrow (.arrow, .arrows), each also with .gz or .zst behind it.
+Line protocol (.lp), CSV (.csv, .tsv), Parquet (.parquet) and Arrow (.arrow, .arrows), each also with .gz or .zst behind it;
+- is standard input, whose format has to be said. What the types and times of a file were taken for is printed.
 An import that was interrupted goes on when it is begun again with the same files and options: what is stored is passed
 over, for as long as the store remembers (idempotency_window, 24 h). Files are known by their content, not their name.";
 
 /// Returns the command, for the command line's definition.
 pub(crate) fn command() -> Command {
-    let option = |name: &'static str, value: &'static str, help: &'static str| {
-        Arg::new(name).long(name).value_name(value).help(help)
-    };
-    let separator = |text: &str| match text.as_bytes() {
-        b"\\t" | b"tab" => Ok(b'\t'),
-        [byte] if byte.is_ascii() => Ok(*byte),
-        _ => Err("expected one character, or tab"),
-    };
     let files = Arg::new("files").value_name("FILES").num_args(1..).required(true);
     Command::new("import")
         .about("Store files of line protocol, CSV, Parquet or Arrow")
@@ -47,32 +46,10 @@ pub(crate) fn command() -> Command {
             option("format", "FORMAT", "lp, csv, parquet or arrow; by the name of the file unless given")
                 .value_parser(|text: &str| text.parse::<ImportFormat>()),
         )
-        .arg(
-            option(
-                "precision",
-                "UNIT",
-                "Unit of times that are numbers: ns, us, ms, s, m or h; ns for lp, else by the size of the first one",
-            )
-            .value_parser(|text: &str| text.parse::<Precision>()),
-        )
-        .arg(option("time-column", "NAME", "Column that has the time").default_value("time"))
+        .args(time_arguments())
+        .arg(option("exclude", "NAMES", "Columns to leave out, with commas between them").value_delimiter(','))
         .arg(option("tags", "NAMES", "Columns that are tags, with commas between them").value_delimiter(','))
-        .arg(
-            option("delimiter", "CHAR", "What stands between the values of CSV")
-                .default_value(",")
-                .value_parser(separator),
-        )
-        .arg(
-            option("skip-rows", "N", "Lines before the names of CSV")
-                .default_value("0")
-                .value_parser(value_parser!(u64)),
-        )
-        .arg(
-            option("type", "NAME=TYPE", "Type of a column of CSV: float, integer, unsigned, boolean or string")
-                .action(ArgAction::Append)
-                .value_parser(column_type),
-        )
-        .arg(option("null", "TEXT", "What stands for no value in CSV").action(ArgAction::Append))
+        .args(csv_arguments())
         .arg(
             option("id", "TEXT", "A name for the import: the same file under another one is stored again")
                 .default_value(""),
@@ -88,6 +65,41 @@ pub(crate) fn command() -> Command {
                 .value_parser(value_parser!(PathBuf)),
         )
         .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON instead of text"))
+}
+
+fn option(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).value_name(value).help(help)
+}
+
+fn time_arguments() -> [Arg; 3] {
+    let unit = "Unit of times that are numbers since 1970: ns, us, ms, s, m or h; ns for lp, else by their size";
+    let column = "Column that has the time, or several with commas between them that make it together; time unless given, or \
+                  timestamp, datetime, date";
+    let format = "Form of times: excel, julian, ordinal, year, or a pattern like %d.%m.%Y %H:%M";
+    [
+        option("precision", "UNIT", unit).value_parser(|text: &str| text.parse::<Precision>()),
+        option("time-column", "NAME", column),
+        option("time-format", "FORMAT", format)
+            .conflicts_with("precision")
+            .value_parser(|text: &str| text.parse::<TimeFormat>()),
+    ]
+}
+
+fn csv_arguments() -> [Arg; 4] {
+    let separator = |text: &str| match text.as_bytes() {
+        b"\\t" | b"tab" => Ok(b'\t'),
+        [byte] if byte.is_ascii() => Ok(*byte),
+        _ => Err("expected one character, or tab"),
+    };
+    let types = "Type of a column of CSV: float, integer, unsigned, boolean or string";
+    let nulls = "What stands for no value in CSV, beside NA, null, - and their like among numbers";
+    [
+        option("delimiter", "CHAR", "What stands between the values of CSV: by its first line unless given")
+            .value_parser(separator),
+        option("skip-rows", "N", "Lines before the names of CSV").default_value("0").value_parser(value_parser!(u64)),
+        option("type", "NAME=TYPE", types).action(ArgAction::Append).value_parser(column_type),
+        option("null", "TEXT", nulls).action(ArgAction::Append),
+    ]
 }
 
 fn column_type(text: &str) -> Result<(String, ImportType), String> {
@@ -170,16 +182,15 @@ fn run_into(target: &ImportDestination, arguments: &ArgMatches, options: &Import
 type Report = (String, Value);
 
 /// Imports one file; also returns whether all of its rows are stored.
-#[expect(clippy::disallowed_methods, reason = "the file is the caller's, outside of the data directory")]
 fn one(
     target: &ImportDestination,
-    path: &PathBuf,
+    path: &Path,
     options: &ImportOptions,
     rejects: &mut Rejects,
 ) -> Result<(Report, bool), Error> {
-    let file = ImportFile::open(path)?;
+    let file = open(path)?;
     let name = file.name().to_owned();
-    let bytes = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+    let bytes = file.length();
     let mut progress = Progress::new(&name, bytes, rejects);
     let target: &dyn ImportTarget = match target {
         ImportDestination::Directory(engine) => engine,
@@ -190,9 +201,25 @@ fn one(
     let lost = progress.failed.take();
     let report = done?;
     if let Some(source) = lost {
-        return Err(Error::Io { action: "list the refused rows of", path: path.clone(), source });
+        return Err(Error::Io { action: "list the refused rows of", path: path.to_owned(), source });
     }
     Ok(((show::text(&name, &report), show::as_json(&name, &report)), report.refused == 0))
+}
+
+/// Opens a file; what can be read only once, as standard input and pipes, is laid down first.
+#[expect(clippy::disallowed_methods, reason = "the file is the caller's, outside of the data directory")]
+fn open(path: &Path) -> Result<ImportFile, Error> {
+    let failed = |source| Error::Io { action: "read", path: path.to_owned(), source };
+    let name = path.display().to_string();
+    if name == "-" {
+        return ImportFile::of_stream(name, &mut io::stdin().lock()).map_err(failed);
+    }
+    match std::fs::metadata(path) {
+        Ok(metadata) if !metadata.is_file() && !metadata.is_dir() => {
+            ImportFile::of_stream(name, &mut File::open(path).map_err(failed)?).map_err(failed)
+        }
+        _ => ImportFile::open(path),
+    }
 }
 
 fn print(reports: &[Report], as_json: bool) {
@@ -214,9 +241,11 @@ fn options(arguments: &ArgMatches) -> ImportOptions {
     options.table = text("table");
     options.format = arguments.get_one("format").copied();
     options.precision = arguments.get_one("precision").copied();
-    options.time_column = text("time-column").unwrap_or_default();
+    options.time_column = text("time-column");
+    options.time_format = arguments.get_one("time-format").cloned();
+    options.exclude = texts("exclude");
     options.tags = texts("tags");
-    options.delimiter = arguments.get_one("delimiter").copied().unwrap_or(b',');
+    options.delimiter = arguments.get_one("delimiter").copied();
     options.skip_rows = arguments.get_one("skip-rows").copied().unwrap_or_default();
     options.types = arguments.get_many("type").into_iter().flatten().cloned().collect();
     options.nulls = texts("null");

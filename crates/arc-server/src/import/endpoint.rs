@@ -142,21 +142,23 @@ fn options(headers: &HeaderMap, params: &Params, format: ImportFormat) -> Result
     if options.table.is_none() {
         return Err(Failure::bad_request("measurement is required"));
     }
-    if let Some(column) = write.time_column {
-        options.time_column = column;
+    options.time_column = write.time_column.filter(|name| !name.is_empty());
+    // The existing server takes an empty one for none.
+    if let Some(format) = params.get("time_format").filter(|format| !format.is_empty()) {
+        let unknown = |reason| Failure::bad_request(format!("time_format: {reason}"));
+        options.time_format = Some(format.parse().map_err(unknown)?);
     }
-    if let Some(format) = params.get("time_format") {
-        let unit = format.strip_prefix("epoch_").and_then(|unit| unit.parse().ok());
-        let unknown =
-            || Failure::bad_request("time_format is unknown; expected epoch_s, epoch_ms, epoch_us or epoch_ns");
-        options.precision = Some(unit.ok_or_else(unknown)?);
-    }
+    let names = |name: &str| -> Vec<String> {
+        params.get(name).into_iter().flat_map(|names| names.split(',')).map(str::to_owned).collect()
+    };
+    options.exclude = names("exclude").into_iter().filter(|name| !name.is_empty()).collect();
+    options.nulls = names("null");
     if let Some(delimiter) = params.get("delimiter") {
-        options.delimiter = match delimiter.as_bytes() {
+        options.delimiter = Some(match delimiter.as_bytes() {
             [byte] if byte.is_ascii() => *byte,
             b"\\t" | b"tab" => b'\t',
             _ => return Err(Failure::bad_request("delimiter has to be one character")),
-        };
+        });
     }
     if let Some(rows) = params.number("skip_rows", 0..=u64::MAX)? {
         options.skip_rows = rows;
@@ -191,6 +193,8 @@ fn reply(options: &ImportOptions, format: ImportFormat, report: &ImportReport, s
         _ => {
             put("measurement", options.table.clone().into());
             put("columns", report.columns.clone().into());
+            put("types", show::types(report).into());
+            put("time_form", report.time_form.clone().into());
         }
     }
     let status = if report.refused == 0 { "ok" } else { "partial" };

@@ -11,7 +11,7 @@ use std::{
 
 use arc_core::{
     Precision,
-    import::{ImportEvent, ImportReport, Refusal},
+    import::{ImportColumn, ImportEvent, ImportReport, Refusal},
 };
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
@@ -118,7 +118,36 @@ pub(super) fn text(name: &str, report: &ImportReport) -> String {
             ", {before} there from an earlier import of this file (to store them again, give another --id)"
         ));
     }
+    let columns: Vec<String> = report.types.iter().filter(|column| column.kind != "time").map(one_column).collect();
+    if !columns.is_empty() {
+        text.push_str(&format!("\n  {}", columns.join(", ")));
+    }
+    if let Some(times) = &report.time_form {
+        text.push_str(&format!("\n  times: {times}"));
+    }
     text
+}
+
+fn one_column(column: &ImportColumn) -> String {
+    let name = if column.name.is_empty() { "(no name)" } else { &column.name };
+    // Why a column is no number is what one asks.
+    let decided = column.decided_by.as_ref().filter(|_| column.kind == "string");
+    let decided = decided.map(|(row, value)| format!(" (row {row}: {value:?})"));
+    format!("{name} {}{}", column.kind, decided.unwrap_or_default())
+}
+
+/// Returns what the columns of a file were taken for.
+pub(super) fn types(report: &ImportReport) -> Vec<Value> {
+    let one = |column: &ImportColumn| {
+        let decided = column.decided_by.as_ref();
+        json!({
+            "column": column.name,
+            "type": column.kind,
+            "row": decided.map(|(row, _)| *row),
+            "value": decided.map(|(_, value)| value),
+        })
+    };
+    report.types.iter().map(one).collect()
 }
 
 /// Returns a report as JSON.
@@ -131,6 +160,8 @@ pub(super) fn as_json(name: &str, report: &ImportReport) -> Value {
         "refusals": refusals(report),
         "tables": report.tables,
         "columns": report.columns,
+        "types": types(report),
+        "time_form": report.time_form,
         "time_min": report.times.map(|(oldest, _)| timestamp::format(oldest)),
         "time_max": report.times.map(|(_, newest)| timestamp::format(newest)),
     })

@@ -47,6 +47,13 @@ async fn csv_is_stored_and_described() {
             "time_range_min": "2023-11-14T22:13:20Z",
             "time_range_max": "2023-11-15T23:13:20Z",
             "columns": ["time", "host", "v", "ok"],
+            "types": [
+                { "column": "ts", "type": "time", "row": null, "value": null },
+                { "column": "host", "type": "string", "row": 3, "value": "a" },
+                { "column": "v", "type": "float", "row": 4, "value": "2.5" },
+                { "column": "ok", "type": "boolean", "row": 3, "value": "true" },
+            ],
+            "time_form": null,
         }})
     );
     let rows = json!([["2023-11-14T22:13:20Z", "a", 1, true], ["2023-11-15T23:13:20Z", "b", 2.5, null]]);
@@ -90,7 +97,7 @@ async fn parquet_and_lines_are_stored_and_counted() {
 #[tokio::test]
 async fn a_file_is_stored_again_unless_the_request_has_a_key() {
     let server = Server::new();
-    let path = "/api/v1/import/csv?db=t&measurement=m";
+    let path = "/api/v1/import/csv?db=t&measurement=m&precision=s";
     for (key, rows) in [(None, 1), (None, 2), (Some("k"), 3), (Some("k"), 3), (Some("l"), 4)] {
         let headers: Vec<_> = key.map(|key| ("idempotency-key", key)).into_iter().collect();
         let reply = upload(&server, path, &headers, form("file", "a.csv", b"time,v\n1,2\n")).await;
@@ -115,21 +122,23 @@ async fn what_is_no_key_of_a_write_is_none_of_an_import() {
 #[tokio::test]
 async fn bad_imports_are_refused_with_what_is_wrong() {
     let server = Server::with(|config| config.limits.import_bytes = 100 << 10);
-    let path = "/api/v1/import/csv?db=t&measurement=m";
+    let path = "/api/v1/import/csv?db=t&measurement=m&precision=s";
     let csv = || form("file", "a.csv", b"time,v\n1,2\n");
     let cut = csv()[..csv().len() - 10].to_vec();
-    let cases: [(&str, Vec<u8>, u16, &str); 11] = [
+    let cases: [(&str, Vec<u8>, u16, &str); 13] = [
         ("/api/v1/import/csv?db=t", csv(), 400, "measurement is required"),
         ("/api/v1/import/parquet?db=t", csv(), 400, "measurement is required"),
         ("/api/v1/import/csv?db=t&measurement=m&time_format=unix", csv(), 400, "time_format"),
         ("/api/v1/import/csv?db=t&measurement=m&delimiter=ab", csv(), 400, "delimiter"),
         ("/api/v1/import/csv?db=t&measurement=m&skip_rows=-1", csv(), 400, "skip_rows"),
+        ("/api/v1/import/csv?db=t&measurement=m", csv(), 422, "\"1\" may be a date, a year"),
+        ("/api/v1/import/csv?db=t&measurement=m&exclude=w", csv(), 422, "no column \"w\""),
         (path, form("data", "a.csv", b"time,v\n1,2\n"), 400, "no part called file"),
         (path, cut, 400, "form is not whole"),
         (path, form("file", "a.csv", b"a,b\n1,2\n"), 422, "no column \"time\""),
         ("/api/v1/import/parquet?db=t&measurement=m", csv(), 422, "no good Parquet file"),
         (path, form("file", "a.csv", &vec![b'x'; 200 << 10]), 413, "max_import_bytes"),
-        ("/api/v1/import/csv?db=information_schema&measurement=m", csv(), 400, "information_schema"),
+        ("/api/v1/import/csv?db=information_schema&measurement=m&precision=s", csv(), 400, "information_schema"),
     ];
     for (path, body, status, says) in cases {
         upload(&server, path, &[], body).await.is(status, says);
@@ -138,5 +147,5 @@ async fn bad_imports_are_refused_with_what_is_wrong() {
     server.lines("m v=\"text\" 1").await;
     upload(&server, path, &[], form("file", "a.csv", b"time,v\n1,2\n")).await;
     assert_eq!(server.rows("SELECT count(*) FROM m").await, json!([[2]]));
-    assert_eq!(server.get("/api/v1/import/stats").await.json()["stats"]["total_errors"], 12);
+    assert_eq!(server.get("/api/v1/import/stats").await.json()["stats"]["total_errors"], 14);
 }

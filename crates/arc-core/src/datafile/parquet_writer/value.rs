@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_is_taken_for_another_kind_only_where_it_is_the_same_number() {
+    fn a_number_is_types_another_kind_only_where_it_is_the_same_number() {
         let cases = [
             (Value::Integer(-1), Some(-1), None, Some(-1.0)),
             (Value::Unsigned(u64::MAX), None, Some(u64::MAX), None),

@@ -13,13 +13,25 @@ use arrow::{
 
 use crate::{Error, Result};
 
+/// Words for no value in a column of anything but text.
+const NULL_WORDS: [&str; 15] =
+    ["NA", "N/A", "n/a", "#N/A", "<NA>", "null", "NULL", "Null", "None", "none", "nil", "-", "--", "?", "."];
+
+/// Returns whether a value of anything but text is none.
+pub(super) fn is_null(text: &str) -> bool {
+    NULL_WORDS.contains(&text)
+}
+
 /// What the values of a column are.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum CellType {
-    Time,
     Integer,
     Unsigned,
     Float,
+    /// Floats with a comma where others have a point. Of three digits behind it one cannot tell, unless other values show it.
+    DecimalComma {
+        is_clear: bool,
+    },
     Boolean,
     Text,
     Tag,
@@ -42,8 +54,10 @@ impl CellType {
     }
 
     /// Reads a value; the error says what was expected. An empty one is null, but in a column of
-    /// text.
+    /// text, and so is a word for none in one of numbers or truths, where blanks do not count.
     pub(super) fn read<'r>(&self, text: &'r str) -> Result<CsvCell<'r>, String> {
+        let is_text = matches!(self, Self::Text | Self::Tag | Self::Other(_));
+        let text = if is_text { text } else { text.trim() };
         if text.is_empty() && !matches!(self, Self::Text) {
             return Ok(CsvCell::Null);
         }
@@ -51,13 +65,18 @@ impl CellType {
             Self::Integer => integer(text).map(CsvCell::Integer),
             Self::Unsigned => unsigned(text).map(CsvCell::Unsigned),
             Self::Float => float(text).map(CsvCell::Float),
+            Self::DecimalComma { is_clear } => {
+                let comma = decimal_comma(text).filter(|(_, clear)| *is_clear || *clear);
+                comma.map(|(value, _)| value).or_else(|| float(text)).map(CsvCell::Float)
+            }
             Self::Boolean => boolean(text).map(CsvCell::Boolean),
-            Self::Time | Self::Text | Self::Tag => Some(CsvCell::Text(text)),
+            Self::Text | Self::Tag => Some(CsvCell::Text(text)),
             Self::Other(data_type) => {
                 let cast = cast(&StringArray::from(vec![text]), data_type);
                 cast.is_ok_and(|value| value.null_count() == 0).then_some(CsvCell::Text(text))
             }
         };
+        let cell = cell.or_else(|| (!is_text && is_null(text)).then_some(CsvCell::Null));
         cell.ok_or_else(|| {
             let shown: String = text.chars().take(64).collect();
             format!("{shown:?} is not {}", self.name())
@@ -68,10 +87,23 @@ impl CellType {
         match self {
             Self::Integer => "a 64-bit integer".to_owned(),
             Self::Unsigned => "an unsigned 64-bit integer".to_owned(),
-            Self::Float => "a number that a float can hold".to_owned(),
+            Self::Float | Self::DecimalComma { .. } => "a number that a float can hold".to_owned(),
             Self::Boolean => "true or false".to_owned(),
-            Self::Time | Self::Text | Self::Tag => "text".to_owned(),
+            Self::Text | Self::Tag => "text".to_owned(),
             Self::Other(data_type) => format!("of the type {data_type}, which the table has"),
+        }
+    }
+
+    /// Returns what a report calls it.
+    pub(super) fn kind(&self) -> String {
+        match self {
+            Self::Integer => "integer".to_owned(),
+            Self::Unsigned => "unsigned".to_owned(),
+            Self::Float | Self::DecimalComma { .. } => "float".to_owned(),
+            Self::Boolean => "boolean".to_owned(),
+            Self::Text => "string".to_owned(),
+            Self::Tag => "tag".to_owned(),
+            Self::Other(data_type) => data_type.to_string(),
         }
     }
 }
@@ -110,6 +142,15 @@ pub(super) fn float(text: &str) -> Option<f64> {
     (is_exact && !overflows).then_some(value)
 }
 
+/// Reads a number with a comma where others have a point, and returns whether the comma can be nothing else: `1,234` may be more
+/// than a thousand.
+pub(super) fn decimal_comma(text: &str) -> Option<(f64, bool)> {
+    let (whole, fraction) = text.split_once(',')?;
+    let is_plain = !fraction.is_empty() && fraction.bytes().all(|byte| byte.is_ascii_digit()) && !whole.contains('.');
+    let value = float(&format!("{whole}.{fraction}")).filter(|_| is_plain)?;
+    Some((value, fraction.len() != 3))
+}
+
 pub(super) fn boolean(text: &str) -> Option<bool> {
     let is = |word: &str| text.eq_ignore_ascii_case(word);
     if is("true") || is("t") { Some(true) } else { (is("false") || is("f")).then_some(false) }
@@ -135,10 +176,10 @@ impl CellColumn {
         let values = match &cell {
             CellType::Integer => CsvValues::Integer(Int64Builder::new()),
             CellType::Unsigned => CsvValues::Unsigned(UInt64Builder::new()),
-            CellType::Float => CsvValues::Float(Float64Builder::new()),
+            CellType::Float | CellType::DecimalComma { .. } => CsvValues::Float(Float64Builder::new()),
             CellType::Boolean => CsvValues::Boolean(BooleanBuilder::new()),
             CellType::Tag => CsvValues::Tag(StringDictionaryBuilder::new()),
-            CellType::Time | CellType::Text | CellType::Other(_) => CsvValues::Text(StringBuilder::new()),
+            CellType::Text | CellType::Other(_) => CsvValues::Text(StringBuilder::new()),
         };
         Self { cell, values }
     }
@@ -190,8 +231,21 @@ mod tests {
 
     #[test]
     fn values_are_read_exactly_or_not_at_all() {
-        use CellType::{Boolean, Float, Integer, Other, Tag, Text, Unsigned};
+        use CellType::{Boolean, DecimalComma, Float, Integer, Other, Tag, Text, Unsigned};
         let cases = [
+            (Integer, " 5 ", Some(CsvCell::Integer(5))),
+            (Integer, "NA", Some(CsvCell::Null)),
+            (Float, " - ", Some(CsvCell::Null)),
+            (Text, "NA", Some(CsvCell::Text("NA"))),
+            (Text, " a ", Some(CsvCell::Text(" a "))),
+            (Tag, "-", Some(CsvCell::Text("-"))),
+            (DecimalComma { is_clear: false }, "1,5", Some(CsvCell::Float(1.5))),
+            (DecimalComma { is_clear: false }, "1.5", Some(CsvCell::Float(1.5))),
+            (DecimalComma { is_clear: false }, "1,234", None),
+            (DecimalComma { is_clear: true }, "-1,234", Some(CsvCell::Float(-1.234))),
+            (DecimalComma { is_clear: true }, "1.234,5", None),
+            (DecimalComma { is_clear: true }, "1,234,5", None),
+            (DecimalComma { is_clear: true }, "1,", None),
             (Integer, "-5", Some(CsvCell::Integer(-5))),
             (Integer, "+5", Some(CsvCell::Integer(5))),
             (Integer, "", Some(CsvCell::Null)),

@@ -8,13 +8,18 @@ mod column;
 mod infer;
 mod rows;
 
-use std::{collections::HashSet, io::ErrorKind, sync::Arc};
+use std::{
+    borrow::Cow,
+    io::{BufReader, ErrorKind},
+    sync::Arc,
+};
 
 use arrow::{
     array::{ArrayRef, RecordBatch, TimestampNanosecondArray},
     datatypes::DataType,
 };
-use csv::ByteRecord;
+use csv::{ByteRecord, StringRecord, Trim};
+use encoding_rs_io::DecodeReaderBytesBuilder;
 
 use self::{
     column::{CellColumn, CellType, CsvCell},
@@ -22,20 +27,23 @@ use self::{
     rows::RowBytes,
 };
 use super::{
-    FileChunk, ImportBody, ImportFormat, ImportOptions, ImportType, ImportWrite, KnownTable,
-    report::{Extent, Refusal},
-    second_time,
+    FileChunk, ImportBody, ImportColumn, ImportFormat, ImportOptions, ImportType, ImportWrite, KnownTable,
+    header::{ColumnRole, FileHeader, has_time},
+    report::{Extent, FileShape, LEFT_OUT, Refusal},
     source::ImportSource,
-    time::TimeReader,
+    time::{DECIDING_ROWS, MAX_TEXT_BYTES, TimeReader},
 };
 use crate::{
     Error, Result,
-    ingest::MAX_COLUMNS,
     model::{ColumnKind, TIME_COLUMN},
 };
 
 /// Most rows of a piece, however short they are.
 const MAX_ROWS: usize = 1 << 16;
+/// What may stand between values, unless it is said.
+const DELIMITERS: [u8; 4] = *b",;\t|";
+/// What UTF-16 begins with, if it says so.
+const UTF16: [[u8; 2]; 2] = [[0xff, 0xfe], [0xfe, 0xff]];
 
 type CsvReader = csv::Reader<RowBytes>;
 
@@ -47,35 +55,32 @@ pub(super) fn read(
     known: &KnownTable,
     emit: &mut dyn FnMut(FileChunk) -> bool,
 ) -> Result<()> {
-    let mut reader = open(source, options)?;
-    let names = names(source, options, &mut reader)?;
-    let mut types = CsvTypes::new(source, options, known, &names)?;
-    if types.some_unknown() {
-        infer(source, &mut open(source, options)?, &mut types.0, options)?;
-    }
-    let mut piece = CsvPiece::new(source, options, table, &names, types);
-    let mut record = ByteRecord::new();
-    while next(source, &mut reader, &mut record)? {
+    let file = CsvFile::new(source, options)?;
+    let time = file.time_reader()?;
+    let mut types = CsvTypes::new(&file, known)?;
+    let decided = if types.some_unknown(&file) { infer(&file, &time, &mut types.0)? } else { Vec::new() };
+    let shape = file.shape(&types, decided, &time);
+    let mut piece = CsvPiece::new(&file, table, types, time);
+    let mut shape = Some(shape);
+    let (mut reader, mut record) = (file.open()?, ByteRecord::new());
+    while file.next(&mut reader, &mut record)? {
         let start = record.position().map_or(0, csv::Position::byte);
-        piece.add(&record, start, || options.skip_rows + line_of(&record, reader.position().line()))?;
-        if piece.is_full(reader.position().byte()) && !emit(piece.take()?) {
+        piece.add(&record, start, || file.line_of(&reader, &record))?;
+        if piece.is_full(reader.position().byte()) && !emit(FileChunk { shape: shape.take(), ..piece.take()? }) {
             return Ok(());
         }
     }
-    emit(piece.take()?);
+    emit(FileChunk { shape, ..piece.take()? });
     Ok(())
 }
 
-/// Returns the line that a row begins at, given the one after it: blank lines before it are not
-/// part of the row, and the reader counts them as if they were. A last row without a line feed may
-/// be one less.
-fn line_of(record: &ByteRecord, behind: u64) -> u64 {
-    let inner = record.as_slice().iter().filter(|byte| **byte == b'\n').count() as u64;
-    record.position().map_or(0, csv::Position::line).max(behind.saturating_sub(inner + 1))
-}
-
-fn open(source: &ImportSource, options: &ImportOptions) -> Result<CsvReader> {
-    let mut bytes = RowBytes::new(source.read()?, options.longest_record());
+fn open(source: &ImportSource, options: &ImportOptions, delimiter: u8, trim: Trim) -> Result<CsvReader> {
+    let mut bytes = source.read()?;
+    let head = bytes.fill_buf().map_err(|error| Error::io("read", &source.name, error))?;
+    if UTF16.iter().any(|mark| head.starts_with(mark)) {
+        bytes = Box::new(BufReader::new(DecodeReaderBytesBuilder::new().build(bytes)));
+    }
+    let mut bytes = RowBytes::new(bytes, options.longest_record());
     for line in 1..=options.skip_rows {
         bytes.skip_line().map_err(|error| match error.kind() {
             ErrorKind::InvalidData => source.bad(format!("line {line}: {error}")),
@@ -84,39 +89,105 @@ fn open(source: &ImportSource, options: &ImportOptions) -> Result<CsvReader> {
     }
     let mut builder = csv::ReaderBuilder::new();
     // Rows of another length are refused one by one, rather than with the file.
-    Ok(builder.delimiter(options.delimiter).flexible(true).from_reader(bytes))
+    Ok(builder.delimiter(delimiter).trim(trim).flexible(true).from_reader(bytes))
 }
 
-/// Reads the next row; returns whether there is one.
-fn next(source: &ImportSource, reader: &mut CsvReader, record: &mut ByteRecord) -> Result<bool> {
-    reader.get_mut().next_row();
-    let after = reader.position().line();
-    reader.read_byte_record(record).map_err(|error| source.bad(format!("from line {after} on: {error}")))
+/// A file, and how it is laid out.
+struct CsvFile<'a> {
+    source: &'a ImportSource,
+    options: &'a ImportOptions,
+    delimiter: u8,
+    /// Whether blanks around values are not part of them.
+    is_spaced: bool,
+    header: FileHeader,
 }
 
-/// Returns the names of the columns; exactly one is that of the time.
-fn names(source: &ImportSource, options: &ImportOptions, reader: &mut CsvReader) -> Result<Vec<String>> {
-    let header = reader.headers().map_err(|error| source.bad(format!("its first line has no names: {error}")))?;
-    let names: Vec<String> = header.iter().map(str::to_owned).collect();
-    if names.len() > MAX_COLUMNS {
-        return Err(source.bad(format!("it has {} columns, and a table up to {MAX_COLUMNS}", names.len())));
+impl<'a> CsvFile<'a> {
+    fn new(source: &'a ImportSource, options: &'a ImportOptions) -> Result<Self> {
+        let mut found: Option<((bool, usize), u8, StringRecord)> = None;
+        let asked = options.delimiter.or(source.is_tabbed().then_some(b'\t'));
+        for delimiter in asked.map_or(DELIMITERS.to_vec(), |delimiter| vec![delimiter]) {
+            let mut reader = open(source, options, delimiter, Trim::None)?;
+            let names = reader.headers();
+            let names = names.map_err(|error| source.bad(format!("its first line has no names: {error}")))?.clone();
+            let fit = (has_time(options, names.iter()), names.len());
+            if found.as_ref().is_none_or(|(best, ..)| fit > *best) {
+                found = Some((fit, delimiter, names));
+            }
+        }
+        let (_, delimiter, names) = found.unwrap_or_default();
+        // A blank before a name stands before values, too.
+        let is_spaced = names.iter().skip(1).any(|name| name.starts_with(' '));
+        let header = FileHeader::new(source, options, names.iter())?;
+        Ok(Self { source, options, delimiter, is_spaced, header })
     }
-    let mut seen = HashSet::new();
-    if let Some(name) = names.iter().find(|name| !seen.insert(name.as_str())) {
-        return Err(source.bad(format!("column {name:?} comes twice")));
+
+    /// Returns a reader of the rows.
+    fn open(&self) -> Result<CsvReader> {
+        let trim = if self.is_spaced { Trim::Fields } else { Trim::None };
+        open(self.source, self.options, self.delimiter, trim)
     }
-    if !names.contains(&options.time_column) {
-        let shown = names.join(", ");
-        let time = &options.time_column;
-        return Err(source.bad(format!("there is no column {time:?} for the time; there are {shown}")));
+
+    /// Reads the next row; returns whether there is one.
+    fn next(&self, reader: &mut CsvReader, record: &mut ByteRecord) -> Result<bool> {
+        reader.get_mut().next_row();
+        let after = reader.position().line();
+        reader.read_byte_record(record).map_err(|error| self.source.bad(format!("from line {after} on: {error}")))
     }
-    if options.time_column != TIME_COLUMN && names.iter().any(|name| name == TIME_COLUMN) {
-        return Err(second_time(source, options));
+
+    /// Returns the line that a row begins at: blank lines before it are not part of the row, and
+    /// the reader counts them as if they were. A last row without a line feed may be one less.
+    fn line_of(&self, reader: &CsvReader, record: &ByteRecord) -> u64 {
+        let inner = record.as_slice().iter().filter(|byte| **byte == b'\n').count() as u64;
+        let behind = reader.position().line().saturating_sub(inner + 1);
+        self.options.skip_rows + record.position().map_or(0, csv::Position::line).max(behind)
     }
-    let wanted = options.tags.iter().chain(options.types.iter().map(|(name, _)| name));
-    match wanted.filter(|name| !names.contains(name)).min() {
-        Some(name) => Err(source.bad(format!("there is no column {name:?}"))),
-        None => Ok(names),
+
+    /// Returns whether a row has as many values as there are columns. A delimiter behind the last
+    /// one, of the names or of the row, makes no column.
+    fn fits(&self, record: &ByteRecord) -> bool {
+        let (found, expected) = (record.len(), self.header.names.len());
+        found == expected
+            || (found + 1 == expected && self.header.names.last().is_some_and(String::is_empty))
+            || (found == expected + 1 && record.get(expected).is_some_and(<[u8]>::is_empty))
+    }
+
+    /// Returns the text that has the time of a row.
+    fn time<'r>(&self, record: &'r ByteRecord) -> Result<Cow<'r, str>, String> {
+        let part = |place: &usize| std::str::from_utf8(record.get(*place).unwrap_or_default());
+        let text = match self.header.times.as_slice() {
+            [place] => part(place).map(Cow::Borrowed),
+            places => places.iter().map(part).collect::<Result<Vec<_>, _>>().map(|parts| Cow::Owned(parts.join(" "))),
+        };
+        text.map_err(|_| "the value is not UTF-8".to_owned())
+    }
+
+    /// Lets the first rows decide what times are.
+    fn time_reader(&self) -> Result<TimeReader> {
+        let mut texts = Vec::new();
+        let (mut reader, mut record) = (self.open()?, ByteRecord::new());
+        while texts.len() < DECIDING_ROWS && self.next(&mut reader, &mut record)? {
+            if self.fits(&record) {
+                texts.extend(self.time(&record).ok().filter(|text| text.len() <= MAX_TEXT_BYTES).map(Cow::into_owned));
+            }
+        }
+        let decided = TimeReader::decide(self.options, texts.iter().map(String::as_str));
+        decided.map_err(|reason| self.source.bad(format!("column {:?}: {reason}", self.header.time_name)))
+    }
+
+    fn shape(&self, types: &CsvTypes, decided: Vec<Option<(u64, String)>>, time: &TimeReader) -> FileShape {
+        let mut decided = decided.into_iter();
+        let columns = self.header.names.iter().zip(&self.header.roles).zip(&types.0).map(|((name, role), cell)| {
+            let decided_by = decided.next().flatten().filter(|_| *role == ColumnRole::Value);
+            let kind = match (role, cell) {
+                (ColumnRole::Time, _) => "time".to_owned(),
+                (ColumnRole::LeftOut, _) => LEFT_OUT.to_owned(),
+                (ColumnRole::Value, None) => "empty".to_owned(),
+                (ColumnRole::Value, Some(cell)) => cell.kind(),
+            };
+            ImportColumn { name: name.clone(), kind, decided_by }
+        });
+        FileShape { columns: columns.collect(), times: time.decided() }
     }
 }
 
@@ -124,11 +195,9 @@ fn names(source: &ImportSource, options: &ImportOptions, reader: &mut CsvReader)
 struct CsvTypes(Vec<Option<CellType>>);
 
 impl CsvTypes {
-    fn new(source: &ImportSource, options: &ImportOptions, known: &KnownTable, names: &[String]) -> Result<Self> {
+    fn new(file: &CsvFile<'_>, known: &KnownTable) -> Result<Self> {
+        let (source, options) = (file.source, file.options);
         let of = |name: &String| -> Result<Option<CellType>> {
-            if *name == options.time_column {
-                return Ok(Some(CellType::Time));
-            }
             let column = known.columns.iter().find(|column| column.name.as_ref() == name);
             if options.tags.contains(name) || column.is_some_and(|column| column.kind == ColumnKind::Tag) {
                 return Ok(Some(CellType::Tag));
@@ -144,11 +213,17 @@ impl CsvTypes {
             let of_table = of_table.filter(|of_table| !known.types.lets_change(of_table)).map(CellType::of);
             of_table.transpose().map_err(|reason| source.bad(format!("column {name:?} {reason}")))
         };
-        names.iter().map(of).collect::<Result<_>>().map(Self)
+        let of = |(name, role): (&String, &ColumnRole)| if *role == ColumnRole::Value { of(name) } else { Ok(None) };
+        let mut types = file.header.names.iter().zip(&file.header.roles).map(of).collect::<Result<Vec<_>>>()?;
+        if file.delimiter != b',' {
+            let floats = types.iter_mut().filter(|cell| **cell == Some(CellType::Float));
+            floats.for_each(|cell| *cell = Some(CellType::DecimalComma { is_clear: false }));
+        }
+        Ok(Self(types))
     }
 
-    fn some_unknown(&self) -> bool {
-        self.0.contains(&None)
+    fn some_unknown(&self, file: &CsvFile<'_>) -> bool {
+        self.0.iter().zip(&file.header.roles).any(|(cell, role)| cell.is_none() && *role == ColumnRole::Value)
     }
 }
 
@@ -164,23 +239,15 @@ impl From<ImportType> for CellType {
     }
 }
 
-/// A column of the file.
+/// A column of the file, and the values for the next piece; none of one that is empty, left out, or has the time.
 struct FileColumn<'a> {
     name: &'a str,
-    cells: Cells,
-}
-
-enum Cells {
-    Time,
-    /// Empty in all rows of the file.
-    None,
-    Values(Box<CellColumn>),
+    values: Option<CellColumn>,
 }
 
 /// The rows that make the next piece.
 struct CsvPiece<'a> {
-    source: &'a ImportSource,
-    options: &'a ImportOptions,
+    file: &'a CsvFile<'a>,
     table: &'a str,
     time: TimeReader,
     columns: Vec<FileColumn<'a>>,
@@ -194,26 +261,15 @@ struct CsvPiece<'a> {
 }
 
 impl<'a> CsvPiece<'a> {
-    fn new(
-        source: &'a ImportSource,
-        options: &'a ImportOptions,
-        table: &'a str,
-        names: &'a [String],
-        types: CsvTypes,
-    ) -> Self {
-        let columns = names.iter().zip(types.0).map(|(name, cell)| {
-            let cells = match cell {
-                Some(CellType::Time) => Cells::Time,
-                Some(cell) => Cells::Values(Box::new(CellColumn::new(cell))),
-                None => Cells::None,
-            };
-            FileColumn { name, cells }
+    fn new(file: &'a CsvFile<'a>, table: &'a str, types: CsvTypes, time: TimeReader) -> Self {
+        let columns = file.header.names.iter().zip(&file.header.roles).zip(types.0).map(|((name, role), cell)| {
+            let cell = cell.filter(|_| *role == ColumnRole::Value);
+            FileColumn { name, values: cell.map(CellColumn::new) }
         });
         Self {
-            source,
-            options,
+            file,
             table,
-            time: TimeReader::new(options.precision),
+            time,
             columns: columns.collect(),
             times: Vec::new(),
             start: 0,
@@ -225,7 +281,7 @@ impl<'a> CsvPiece<'a> {
     }
 
     fn is_full(&self, end: u64) -> bool {
-        self.rows >= MAX_ROWS || end.saturating_sub(self.start) >= self.options.chunk_bytes as u64
+        self.rows >= MAX_ROWS || end.saturating_sub(self.start) >= self.file.options.chunk_bytes as u64
     }
 
     /// Adds a row, which lies at byte `start` of the file, or notes why it is refused.
@@ -239,10 +295,7 @@ impl<'a> CsvPiece<'a> {
             Ok((time, cells)) => {
                 self.times.push(time);
                 self.extent.add_time(time);
-                let values = self.columns.iter_mut().filter_map(|column| match &mut column.cells {
-                    Cells::Values(values) => Some(values),
-                    Cells::Time | Cells::None => None,
-                });
+                let values = self.columns.iter_mut().filter_map(|column| column.values.as_mut());
                 values.zip(cells).try_for_each(|(column, cell)| column.push(cell))?;
             }
         }
@@ -250,20 +303,21 @@ impl<'a> CsvPiece<'a> {
     }
 
     /// Reads all values of a row, so that it is taken as a whole or not at all.
-    fn cells<'r>(&mut self, record: &'r ByteRecord) -> Result<(i64, Vec<CsvCell<'r>>), (&'a str, String)> {
-        if record.len() != self.columns.len() {
+    fn cells<'r>(&self, record: &'r ByteRecord) -> Result<(i64, Vec<CsvCell<'r>>), (&'a str, String)> {
+        if !self.file.fits(record) {
             let (found, expected) = (record.len(), self.columns.len());
             return Err(("", format!("the row has {found} values, expected {expected}")));
         }
-        let (mut time, mut cells) = (0, Vec::with_capacity(record.len()));
+        let time = self.file.time(record).and_then(|text| self.time.read(&text));
+        let time = time.map_err(|reason| (self.file.header.time_name.as_str(), reason))?;
+        let mut cells = Vec::with_capacity(record.len());
         for (text, column) in record.iter().zip(&self.columns) {
+            let Some(values) = &column.values else { continue };
             let text = std::str::from_utf8(text).map_err(|_| (column.name, "the value is not UTF-8".to_owned()))?;
-            match &column.cells {
-                Cells::Time => time = self.time.read(text).map_err(|reason| (column.name, reason))?,
-                Cells::None => {}
-                Cells::Values(_) if self.options.nulls.iter().any(|null| null == text) => cells.push(CsvCell::Null),
-                Cells::Values(values) => cells.push(values.read(text).map_err(|reason| (column.name, reason))?),
-            }
+            cells.push(match self.file.options.nulls.iter().any(|null| null == text) {
+                true => CsvCell::Null,
+                false => values.read(text).map_err(|reason| (column.name, reason))?,
+            });
         }
         Ok((time, cells))
     }
@@ -275,13 +329,13 @@ impl<'a> CsvPiece<'a> {
         let mut columns: Vec<(&str, ArrayRef)> =
             vec![(TIME_COLUMN, Arc::new(TimestampNanosecondArray::from(times).with_timezone("UTC")))];
         for column in &mut self.columns {
-            if let Cells::Values(values) = &mut column.cells {
+            if let Some(values) = &mut column.values {
                 columns.push((column.name, values.finish()?));
             }
         }
         let chunk = FileChunk {
             first_row: self.first_row,
-            position: self.source.position(),
+            position: self.file.source.position(),
             extent: std::mem::take(&mut self.extent),
             refusals: std::mem::take(&mut self.refusals),
             ..FileChunk::default()
@@ -291,8 +345,9 @@ impl<'a> CsvPiece<'a> {
             return Ok(chunk);
         }
         let body = ImportBody::Rows { table: self.table.to_owned(), batch: RecordBatch::try_from_iter(columns)? };
-        let options = self.options.write(ImportFormat::Csv, self.source.key(self.options, self.start));
-        let write = ImportWrite { database: self.options.database.clone(), body, options };
+        let CsvFile { source, options, .. } = self.file;
+        let write = options.write(ImportFormat::Csv, source.key(options, self.start));
+        let write = ImportWrite { database: options.database.clone(), body, options: write };
         Ok(FileChunk { write: Some(write), ..chunk })
     }
 }

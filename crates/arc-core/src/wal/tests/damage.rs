@@ -239,7 +239,7 @@ fn damage_to_frames_that_nobody_needs_does_not_matter() {
 }
 
 #[test]
-fn what_a_client_sent_is_not_taken_for_a_frame() {
+fn what_a_client_sent_is_not_types_a_frame() {
     // A client that sends a log's own bytes: they lie in a body, also after a torn frame.
     let log = Log::new(3, 4);
     let stolen = log.image.get(&files(&log.image, ".wal")[0]).unwrap().to_vec();
@@ -258,7 +258,7 @@ fn what_a_client_sent_is_not_taken_for_a_frame() {
 }
 
 #[test]
-fn floats_of_an_earlier_life_are_not_taken_for_frames() {
+fn floats_of_an_earlier_life_are_not_types_frames() {
     let log = Log::new(2, 3);
     let (path, last) = (files(&log.image, ".wal").remove(0), log.frames.last().unwrap());
     let end = last.offset + last.padded_len();

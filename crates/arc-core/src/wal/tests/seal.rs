@@ -55,7 +55,7 @@ fn every_flipped_bit_of_the_last_group_is_found_and_one_of_the_seal_does_not_mat
 }
 
 #[test]
-fn without_a_seal_the_same_damage_is_taken_for_a_torn_tail() {
+fn without_a_seal_the_same_damage_is_types_a_torn_tail() {
     let (fs, path, offsets) = sealed();
     let mut image = fs.current();
     let mut bytes = image.get(&path).unwrap().to_vec();
