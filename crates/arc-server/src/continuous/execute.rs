@@ -185,7 +185,7 @@ impl WantedWindow {
             let time = || match value {
                 Value::Null => Ok(None),
                 value => {
-                    let time = value.as_str().and_then(|text| time_of_text(text));
+                    let time = value.as_str().and_then(time_of_text);
                     time.map(Some).ok_or_else(wrong)
                 }
             };

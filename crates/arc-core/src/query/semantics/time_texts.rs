@@ -16,10 +16,10 @@ pub(super) fn completed(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr> 
             complete(left, || is_time(right)) || complete(right, || is_time(left))
         }
         Expr::Between(Between { expr, low, high, .. }) => {
-            [low, high].into_iter().fold(false, |changed, bound| complete(bound, || is_time(expr)) || changed)
+            complete(low, || is_time(expr)) | complete(high, || is_time(expr))
         }
         Expr::InList(InList { expr, list, .. }) => {
-            list.iter_mut().fold(false, |changed, item| complete(item, || is_time(expr)) || changed)
+            list.iter_mut().filter_map(|item| complete(item, || is_time(expr)).then_some(())).count() > 0
         }
         Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field }) => {
             complete(expr, || matches!(field.data_type(), DataType::Timestamp(..)))
