@@ -113,7 +113,7 @@ impl<'a> SmallMerges<'a> {
         let path = if is_packed {
             self.pack().append(Owner { database, table, day: file.day() }, &bytes)?
         } else {
-            let path = data_file_path(database, table, file.day(), shared.id_written(file.written_ns()));
+            let path = data_file_path(schema, file.day(), shared.id_written(file.written_ns()));
             write_whole(vfs, root, &path, &bytes).inspect_err(|_| shared.leftovers.leave(&path))?;
             self.published.push(path.clone());
             path

@@ -43,6 +43,7 @@ pub(crate) use stream::of_file;
 pub(crate) use {
     file::{FileStream, needs_footer},
     reader::ArrowReader,
+    types::odd_columns,
 };
 
 /// The columns of a batch that have any value, by index in the table.
