@@ -13,6 +13,7 @@ class Answers:
 
     def __init__(self, *answers: tuple[int, bytes]) -> None:
         self.answers = list(answers)
+        self.log: list[str] = []
 
     def sql(self, query: str, database: str) -> list[list[int]]:
         status, answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
@@ -37,3 +38,10 @@ def test_a_count_that_is_late_or_refused_is_a_problem(
 ) -> None:
     with pytest.raises(RuntimeError, match="timed out|busy"):
         health(patience_s, answer).count()
+
+
+def test_a_panic_is_told_once() -> None:
+    watched = health(60, (200, b'{"data":[[0]]}'))
+    watched.server.log += ['{"message":"query"}\n', '{"level":"ERROR","message":"panic: why"}\n']
+    assert watched.panics() == ['{"level":"ERROR","message":"panic: why"}']
+    assert watched.panics() == []

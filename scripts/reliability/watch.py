@@ -83,10 +83,18 @@ class Health:
         self.database, self.patience_s = database, patience_s
         self.acknowledged = 0
         self.slowest_s = 0.0
+        # Lines of the log that were looked at.
+        self.read = 0
 
     def move_to(self, server: Server) -> None:
         """Goes on with a new process over the same directory."""
-        self.server, self.watch = server, Watch(server)
+        self.server, self.watch, self.read = server, Watch(server), 0
+
+    def panics(self) -> list[str]:
+        """Returns the panics since the last look: each is a fault, whoever caught it."""
+        lines = self.server.log[self.read :]
+        self.read += len(lines)
+        return [line.strip() for line in lines if '"message":"panic: ' in line]
 
     def write(self) -> bool:
         """Writes a point of its own for good; returns whether it was acknowledged."""
@@ -112,7 +120,7 @@ class Health:
 
     def probe(self) -> list[str]:
         """Returns which of a write and a query was not answered well, and in time."""
-        problems = []
+        problems = self.panics()
         for name, send in [("write", self.write), ("query", self.count)]:
             began, done = time.monotonic(), run_within(send, self.patience_s)
             took_s = time.monotonic() - began

@@ -52,6 +52,7 @@ pub use engine::{
 #[cfg(feature = "query")]
 pub use engine::{Deletion, Executed};
 pub use error::{Error, ErrorKind, Result};
+pub use ingest::expanded_bytes;
 pub use maintenance::backup::{BackupReport, RestoreReport, restore};
 pub use maintenance::branch::BranchReport;
 pub use maintenance::repair::{GivenUp, RepairPlan, RepairStep, plan_repair, repair};

@@ -15,7 +15,9 @@ use std::{
 use arc_core::EngineStats;
 use hyper::StatusCode;
 
-use crate::{auth::Refusals, cluster::Cluster, cluster_query::QueryNode, query::Form, timestamp, write::Format};
+use crate::{
+    auth::Refusals, cluster::Cluster, cluster_query::QueryNode, logging, query::Form, timestamp, write::Format,
+};
 
 /// Upper bounds of the latency histogram's buckets, in microseconds.
 const BUCKETS_US: [u64; 14] =
@@ -182,6 +184,7 @@ impl Metrics {
         let open = self.connections.get().saturating_sub(self.connections_closed.get());
         let mut series = vec![
             gauge("arc_uptime_seconds", "Seconds since the start", uptime.as_secs()),
+            counter("arc_panics_total", "Panics, each of which is a fault of the server", logging::panics()),
             counter("arc_http_requests_total", "Requests answered", self.requests.get()),
             counter("arc_http_requests_success_total", "Requests answered with 1xx to 3xx", self.requests_ok.get()),
             counter("arc_http_requests_error_total", "Requests answered with 4xx or 5xx", self.requests_failed.get()),

@@ -345,7 +345,7 @@ impl Shared {
     fn place(&self, schema: &TableSchema, proven: &Proven, (seq, late): (SequenceNumber, bool)) -> Result<DataFile> {
         let Proven { path: from, file, .. } = proven;
         let day = PartitionDay::from_time_ns(file.min_time);
-        let path = data_file_path(&schema.database, &schema.table, day, self.new_id());
+        let path = data_file_path(schema, day, self.new_id());
         let to = self.root.join(&path);
         let (vfs, failed) = (self.vfs.as_ref(), |action, path: &Path, e| Error::io(action, path, e));
         if let Some(folder) = to.parent() {

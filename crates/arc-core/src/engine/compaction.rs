@@ -297,7 +297,7 @@ impl Shared {
             if let Some(pack) = pack {
                 return pack.path().to_owned();
             }
-            paths.push(data_file_path(&schema.database, &schema.table, task.day, self.id_written(written_ns)));
+            paths.push(data_file_path(&schema, task.day, self.id_written(written_ns)));
             paths.last().cloned().unwrap_or_default()
         };
         self.wait_for_memory();

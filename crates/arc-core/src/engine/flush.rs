@@ -257,13 +257,12 @@ impl Shared {
         // Places of rows and one encoded column are less than this.
         let _copy = self.memory.reserve(round.frozen.iter().map(|frozen| frozen.bytes).sum());
         let tags: Vec<&str> = round.schema.tags().map(|tag| tag.name.as_ref()).collect();
-        let (database, table) = (&*round.schema.database, &*round.schema.table);
         for frozen in &round.frozen {
             let converted = frozen.converted(&round.schema)?;
             let frozen = converted.as_ref().unwrap_or(frozen);
             for part in split(frozen, &round.schema, &round.table.series)? {
                 let pack = pack.filter(|_| frozen.bytes_of(part.versions_count()) <= self.options.pack_bytes);
-                let path = || data_file_path(database, table, part.day, self.new_id());
+                let path = || data_file_path(&round.schema, part.day, self.new_id());
                 let spec = DataFileSpec {
                     path: pack.map_or_else(path, |pack| pack.path().to_owned()),
                     schema: Arc::clone(&part.schema),
@@ -277,7 +276,8 @@ impl Shared {
                 let options = ParquetOptions::default().within(self.memory.limit(), spec.schema.fields().len());
                 let written = match pack {
                     Some(pack) => {
-                        let owner = Owner { database, table, day: part.day };
+                        let owner =
+                            Owner { database: &round.schema.database, table: &round.schema.table, day: part.day };
                         writer.write_to_pack(pack, owner, &spec, &part, &options)
                     }
                     None => writer.write(self.vfs.as_ref(), &self.root, &spec, &part, &options),

@@ -5,7 +5,7 @@
 //! stays as it is. It becomes the live one by a commit like those of merges, which come first: what
 //! they replace need not move.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use hashbrown::{HashMap, HashSet};
 
@@ -15,7 +15,7 @@ use super::{
     shared::Shared,
     small_merges::SmallMerges,
 };
-use crate::{Result, compaction::moves, datafile::PackWriter, model::DataFile, sync::Mutex};
+use crate::{Result, compaction::moves, datafile::PackWriter, model::DataFile, registry::Table, sync::Mutex};
 
 /// A pack of which less than one part in so many is live gives that to another: for each byte that
 /// moves two go.
@@ -69,15 +69,38 @@ impl Engine {
     ///
     /// As [`compact`](Self::compact).
     pub fn unpack(&self) -> Result<CompactionReport> {
-        self.writer()?.unpack()
+        self.writer()?.unpack(None)
+    }
+
+    /// Does for the data files of one table what [`unpack`](Self::unpack) does for all.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// engine.flush()?;
+    /// engine.unpack_table("plant", "pump")?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) if there is no such table, and as
+    /// [`compact`](Self::compact).
+    pub fn unpack_table(&self, database: &str, table: &str) -> Result<CompactionReport> {
+        let table = self.table(database, table)?;
+        self.writer()?.unpack(Some(table))
     }
 }
 
 impl Shared {
-    fn unpack(&self) -> Result<CompactionReport> {
+    fn unpack(&self, only: Option<Arc<Table>>) -> Result<CompactionReport> {
         let _turn = self.compactor.turn()?;
         let mut round = Round::default();
-        let moved = self.move_files(|_| true, u64::MAX, false, &mut round);
+        let tables = only.map_or_else(|| self.all_tables(), |table| vec![table]);
+        let moved = self.move_files(&tables, |_| true, u64::MAX, false, &mut round);
         round.note_failure(moved.map(drop));
         round.report.removed_files += self.remove_retired(self.clock.now_ns());
         // The thread has to know when the packs may go.
@@ -94,7 +117,7 @@ impl Shared {
         let packs = self.options.pack_bytes > 0;
         let sparse = if packs { self.sparse_packs() } else { HashSet::new() };
         let is_wanted = |file: &DataFile| !packs || sparse.contains(file.stored_path());
-        let moved = self.move_files(is_wanted, ROUND_BYTES, packs, round);
+        let moved = self.move_files(&self.all_tables(), is_wanted, ROUND_BYTES, packs, round);
         if !matches!(moved, Ok(true)) {
             self.retired.forget_packs();
         }
@@ -105,10 +128,14 @@ impl Shared {
         }
     }
 
+    fn all_tables(&self) -> Vec<Arc<Table>> {
+        self.schema.registry().databases().iter().flat_map(|database| database.tables()).collect()
+    }
+
     /// Returns the packs of which little is live.
     fn sparse_packs(&self) -> HashSet<String> {
         let mut live: BTreeMap<String, u64> = BTreeMap::new();
-        for table in self.schema.registry().databases().iter().flat_map(|database| database.tables()) {
+        for table in self.all_tables() {
             let schema = table.schema();
             let said = PackWriter::most_bytes_about(&schema.database, &schema.table);
             for file in &table.stored().files {
@@ -125,6 +152,7 @@ impl Shared {
     /// that was all.
     fn move_files(
         &self,
+        tables: &[Arc<Table>],
         is_wanted: impl Fn(&DataFile) -> bool,
         most_bytes: u64,
         to_pack: bool,
@@ -135,7 +163,7 @@ impl Shared {
         let mut moving = SmallMerges::new(self);
         let mut left = most_bytes;
         let mut move_all = || {
-            for table in self.schema.registry().databases().iter().flat_map(|database| database.tables()) {
+            for table in tables {
                 let files = table.stored().files.clone();
                 for task in moves(&files, is_wanted) {
                     if left == 0 {
@@ -143,7 +171,7 @@ impl Shared {
                     }
                     self.compactor.check_running()?;
                     left = left.saturating_sub(task.files.iter().map(|file| file.bytes).sum());
-                    moving.move_out(&table, task, to_pack, round)?;
+                    moving.move_out(table, task, to_pack, round)?;
                 }
             }
             Ok(true)
@@ -157,14 +185,11 @@ impl Shared {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::{
         Durability, Options,
         compaction::MergeTask,
         engine::compaction::{Merged, is_still_right},
-        registry::Table,
     };
 
     const DAY_NS: i64 = 86_400_000_000_000;

@@ -112,17 +112,27 @@ impl Shared {
             });
         }
         let mut rounds = vec![self.rows_in_memory(table, was)?];
-        if let Err(error) = self.write_all_files(&mut rounds) {
-            self.folders.note_unsynced(&error);
-            self.discard(&rounds);
-            return Err(error);
-        }
+        let mut copies = Vec::new();
+        let written = self.in_order(&manifest, table, view.files, &mut copies);
+        let written = written.and_then(|files| self.write_all_files(&mut rounds).map(|()| files));
+        let discard = |rounds: &[TableRound], copies: &[Arc<DataFile>]| {
+            self.discard(rounds);
+            self.leftovers.leave_files(copies.iter().map(Arc::as_ref));
+        };
+        let files = match written {
+            Ok(files) => files,
+            Err(error) => {
+                self.folders.note_unsynced(&error);
+                discard(&rounds, &copies);
+                return Err(error);
+            }
+        };
         crash_point("restore::files_written");
         let made: Vec<Arc<DataFile>> = rounds.iter().flat_map(|round| round.files.iter().cloned()).collect();
-        let all = view.files.into_iter().chain(made).collect();
+        let all = files.into_iter().chain(made).collect();
         if let Err(error) = self.commit_restored(&mut manifest, table, all, &view.tombstones) {
             if !manifest.is_closed() {
-                self.discard(&rounds);
+                discard(&rounds, &copies);
             }
             return Err(error);
         }
@@ -131,6 +141,37 @@ impl Shared {
         self.retired.move_out();
         self.compactor.wake();
         Ok(())
+    }
+
+    /// Returns the files of a state in its order, some of them as `copies`. Of late files with one version the last wins, and a
+    /// commit puts what comes behind what is there: what is there and wins over what comes has to come, too.
+    fn in_order(
+        &self,
+        manifest: &LockedManifest<'_>,
+        table: &Table,
+        mut files: Vec<Arc<DataFile>>,
+        copies: &mut Vec<Arc<DataFile>>,
+    ) -> Result<Vec<Arc<DataFile>>> {
+        let schema = table.schema();
+        let known = manifest.state().table(&schema.database, &schema.table);
+        let there: HashSet<&str> =
+            known.map(|known| known.files.iter().map(|file| file.path.as_str()).collect()).unwrap_or_default();
+        let mut come = HashSet::new();
+        for file in files.iter_mut().filter(|file| file.late) {
+            let place = (file.day(), file.version());
+            if !there.contains(file.path.as_str()) {
+                come.insert(place);
+            } else if come.contains(&place) {
+                *file = Arc::new(self.copy_out(&schema, file)?);
+                copies.push(Arc::clone(file));
+            }
+        }
+        if !copies.is_empty() {
+            let folders = self.folders.publish()?;
+            folders.sync_table(copies.iter().map(|file| file.path.as_str()))?;
+            folders.finish()?;
+        }
+        Ok(files)
     }
 
     /// Returns the rows of `was` that are in no file, to be written for `table`.

@@ -105,19 +105,16 @@ impl<'a> SmallMerges<'a> {
 
     /// Writes a data file once more, byte for byte; returns it as it is known at its new place.
     fn copy(&mut self, schema: &TableSchema, file: &DataFile, is_packed: bool) -> Result<DataFile> {
+        if !is_packed {
+            let copy = self.shared.copy_out(schema, file)?;
+            self.published.push(copy.path.clone());
+            return Ok(copy);
+        }
         let shared = self.shared;
-        let (vfs, root) = (shared.vfs.as_ref(), shared.root.as_path());
         let _memory = shared.memory.reserve(usize::try_from(file.bytes).unwrap_or(usize::MAX));
-        let bytes = read_whole(vfs, root, file)?;
+        let bytes = read_whole(shared.vfs.as_ref(), &shared.root, file)?;
         let (database, table) = (&*schema.database, &*schema.table);
-        let path = if is_packed {
-            self.pack().append(Owner { database, table, day: file.day() }, &bytes)?
-        } else {
-            let path = data_file_path(database, table, file.day(), shared.id_written(file.written_ns()));
-            write_whole(vfs, root, &path, &bytes).inspect_err(|_| shared.leftovers.leave(&path))?;
-            self.published.push(path.clone());
-            path
-        };
+        let path = self.pack().append(Owner { database, table, day: file.day() }, &bytes)?;
         Ok(DataFile { path, ..DataFile::clone(file) })
     }
 
@@ -160,5 +157,18 @@ impl<'a> SmallMerges<'a> {
         let folders = self.shared.folders.publish()?;
         folders.sync_table(published.iter().map(String::as_str))?;
         folders.finish()
+    }
+}
+
+impl Shared {
+    /// Writes a data file once more, byte for byte, as a file of its own, whose folder the caller syncs; returns it as it is
+    /// known at its new place.
+    pub(super) fn copy_out(&self, schema: &TableSchema, file: &DataFile) -> Result<DataFile> {
+        let (vfs, root) = (self.vfs.as_ref(), self.root.as_path());
+        let _memory = self.memory.reserve(usize::try_from(file.bytes).unwrap_or(usize::MAX));
+        let bytes = read_whole(vfs, root, file)?;
+        let path = data_file_path(schema, file.day(), self.id_written(file.written_ns()));
+        write_whole(vfs, root, &path, &bytes).inspect_err(|_| self.leftovers.leave(&path))?;
+        Ok(DataFile { path, ..DataFile::clone(file) })
     }
 }

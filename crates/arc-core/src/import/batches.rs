@@ -15,7 +15,14 @@ use arrow::{
     compute::{cast, filter_record_batch},
     datatypes::{DataType, Int64Type, Schema, TimeUnit},
 };
-use parquet::arrow::{ProjectionMask, arrow_reader::ParquetRecordBatchReaderBuilder};
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use parquet::{
+    arrow::{
+        ARROW_SCHEMA_META_KEY, ProjectionMask,
+        arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder},
+    },
+    file::metadata::ParquetMetaData,
+};
 
 use super::{
     FileChunk, ImportBody, ImportColumn, ImportOptions, ImportWrite,
@@ -26,7 +33,7 @@ use super::{
 };
 use crate::{
     Result,
-    ingest::{ArrowReader, FileStream, needs_footer},
+    ingest::{ArrowReader, FileStream, needs_footer, odd_columns},
     model::{TIME_COLUMN, check_type, row_bytes},
 };
 
@@ -42,8 +49,22 @@ pub(super) fn read_parquet(
     emit: &mut dyn FnMut(FileChunk) -> bool,
 ) -> Result<()> {
     let not_parquet = |error: parquet::errors::ParquetError| source.bad(format!("it is no good Parquet file: {error}"));
-    let builder = ParquetRecordBatchReaderBuilder::try_new(source.seekable()?).map_err(not_parquet)?;
-    let header = header_of(source, options, builder.schema())?;
+    let file = source.seekable()?;
+    // By the types of Parquet itself, which has few.
+    let own = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+    let mut metadata = ArrowReaderMetadata::load(&file, own).map_err(not_parquet)?;
+    let header = header_of(source, options, metadata.schema())?;
+    let odd = carried(metadata.metadata());
+    for ((name, role), reason) in header.names.iter().zip(&header.roles).zip(&odd) {
+        if let (Some(reason), true) = (reason, *role != ColumnRole::LeftOut) {
+            return Err(source.bad(format!("column {name:?} {reason}; leave it out (exclude)")));
+        }
+    }
+    if odd.iter().all(Option::is_none) {
+        let parquet = Arc::clone(metadata.metadata());
+        metadata = ArrowReaderMetadata::try_new(parquet, ArrowReaderOptions::new()).map_err(not_parquet)?;
+    }
+    let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata);
     let kept = header.roles.iter().enumerate().filter(|(_, role)| **role != ColumnRole::LeftOut);
     let kept: Vec<usize> = kept.map(|(index, _)| index).collect();
     // A file says so in a few bytes, and readers make room for the rows of a batch.
@@ -69,6 +90,17 @@ pub(super) fn read_parquet(
         }
     }
     Ok(())
+}
+
+/// Returns of each column why Arrow cannot have its type, by the schema of Arrow's that a file may carry: the library
+/// panics at it.
+fn carried(metadata: &ParquetMetaData) -> Vec<Option<String>> {
+    let pairs = metadata.file_metadata().key_value_metadata().into_iter().flatten();
+    let text = pairs.filter(|pair| pair.key == ARROW_SCHEMA_META_KEY).find_map(|pair| pair.value.as_deref());
+    let Some(bytes) = text.and_then(|text| BASE64_STANDARD.decode(text).ok()) else { return Vec::new() };
+    let message = bytes.strip_prefix(&[0xFF; 4]).and_then(|rest| rest.get(4..)).unwrap_or(&bytes);
+    let message = arrow::ipc::root_as_message(message).ok();
+    message.and_then(|message| message.header_as_schema()).map(odd_columns).unwrap_or_default()
 }
 
 /// Reads an Arrow file, in the same way.

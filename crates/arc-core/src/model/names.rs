@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use ulid::Ulid;
 
-use super::{DATA_DIR, PartitionDay};
+use super::{DATA_DIR, PartitionDay, TableSchema};
 
 /// Longest encoded name in bytes. Leaves room for suffixes below the 143 bytes that the tightest
 /// common file system (eCryptfs) allows, and for the whole path below the 260 characters of
@@ -68,9 +68,18 @@ pub fn encode_name(name: &str) -> String {
 }
 
 /// Returns the path of a new data file below the data directory:
-/// `data/<db>/<table>/day=2026-01-31/<ulid>.parquet`.
-pub(crate) fn data_file_path(database: &str, table: &str, day: PartitionDay, id: Ulid) -> String {
-    format!("{}/day={day}/{}.parquet", table_folder(database, table), id.to_string())
+/// `data/<db>/<table>/day=2026-01-31/<ulid>.parquet`, without `day=` if the table has a column of that name.
+pub(crate) fn data_file_path(schema: &TableSchema, day: PartitionDay, id: Ulid) -> String {
+    let [named, bare] = day_folders(schema, day);
+    // Other programs take `day=` for a column, instead of the one in the file, and some know no case.
+    let has_day = schema.columns.iter().any(|column| column.name.eq_ignore_ascii_case("day"));
+    format!("{}/{}.parquet", if has_day { bare } else { named }, id.to_string())
+}
+
+/// Returns the folders below the data directory that a table's data files of a day may be in.
+pub(crate) fn day_folders(schema: &TableSchema, day: PartitionDay) -> [String; 2] {
+    let folder = table_folder(&schema.database, &schema.table);
+    [format!("{folder}/day={day}"), format!("{folder}/{day}")]
 }
 
 /// Returns the folder of a table's data files below the data directory: `data/<db>/<table>`.
@@ -102,9 +111,11 @@ fn fnv1a_128(bytes: &[u8]) -> u128 {
 
 #[cfg(test)]
 mod tests {
+    use arrow::datatypes::DataType;
     use proptest::prelude::*;
 
     use super::*;
+    use crate::model::{Column, ColumnKind};
 
     #[test]
     fn names_become_safe_components() {
@@ -167,18 +178,27 @@ mod tests {
         assert_eq!(fnv1a_128(b"a"), 0xd228_cb69_6f1a_8caf_7891_2b70_4e4a_8964);
     }
 
+    fn table(database: &str, table: &str, columns: &[&str]) -> TableSchema {
+        let (database, table, data_type) = (database.into(), table.into(), DataType::Int64);
+        let field =
+            |name: &&str| Column { name: (*name).into(), kind: ColumnKind::Field, data_type: data_type.clone() };
+        TableSchema { database, table, has_primary_key: true, columns: columns.iter().map(field).collect() }
+    }
+
     #[test]
     fn the_path_of_a_file_has_a_folder_for_each_part() {
         let day = PartitionDay::from_time_ns(1_769_817_600_000_000_000);
-        let path = data_file_path("my db", "a/b", day, Ulid::nil());
-        assert_eq!(path, "data/my%20db/a%2Fb/day=2026-01-31/00000000000000000000000000.parquet");
+        for (columns, folder) in [(&["days"][..], "day=2026-01-31"), (&["v", "Day"], "2026-01-31")] {
+            let path = data_file_path(&table("my db", "a/b", columns), day, Ulid::nil());
+            assert_eq!(path, format!("data/my%20db/a%2Fb/{folder}/00000000000000000000000000.parquet"));
+        }
     }
 
     #[cfg(feature = "query")]
     #[test]
     fn object_stores_take_the_paths_as_they_are() {
         for name in ["a/b", "..", "100%", "é🌡", "_x", "~", "con"] {
-            let path = data_file_path(name, name, PartitionDay::from_time_ns(0), Ulid::nil());
+            let path = data_file_path(&table(name, name, &[]), PartitionDay::from_time_ns(0), Ulid::nil());
             assert_eq!(object_store::path::Path::parse(&path).unwrap().as_ref(), path);
         }
     }

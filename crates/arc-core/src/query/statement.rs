@@ -167,6 +167,24 @@ impl Statement {
         self.kind
     }
 
+    /// Returns its text with `?` for the values in it, as for a report of a fault.
+    ///
+    /// ```
+    /// let statement = arc_core::Statement::parse("SELECT v*2 FROM m  WHERE host = 'a' -- why")?;
+    /// assert_eq!(statement.shape(), "SELECT v * ? FROM m WHERE host = ?");
+    /// # Ok::<(), arc_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn shape(&self) -> String {
+        let is_sign = |byte: u8| byte.is_ascii_punctuation() && !b"'\"$".contains(&byte);
+        let word = |token: &TokenWithSpan| match &token.token {
+            Token::Whitespace(_) => None,
+            token @ (Token::Word(_) | Token::Placeholder(_)) => Some(token.to_string()),
+            token => Some(token.to_string()).map(|text| if text.bytes().all(is_sign) { text } else { "?".to_owned() }),
+        };
+        self.tokens.iter().filter_map(word).collect::<Vec<_>>().join(" ")
+    }
+
     /// Has the statement see no more than a scope has; all there is if there is none. What it
     /// changes is not looked at: see [`change_target`](Self::change_target).
     #[must_use]

@@ -4,6 +4,7 @@
 //! do. An import that was interrupted is begun again with the same words.
 
 use std::{
+    collections::BTreeSet,
     ffi::OsString,
     fs::File,
     io,
@@ -13,7 +14,7 @@ use std::{
 
 use arc_core::{
     Engine, Error, ErrorKind, Precision,
-    import::{ImportFile, ImportFormat, ImportOptions, ImportTarget, ImportType, TimeFormat, import},
+    import::{ImportFile, ImportFormat, ImportOptions, ImportReport, ImportTarget, ImportType, TimeFormat, import},
 };
 use arc_edge::Credentials;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
@@ -147,12 +148,13 @@ fn run_into(target: &ImportDestination, arguments: &ArgMatches, options: &Import
         }
     };
     let files = arguments.get_many::<PathBuf>("files").into_iter().flatten();
-    let (mut code, mut reports) = (0, Vec::new());
+    let (mut code, mut reports, mut tables) = (0, Vec::new(), BTreeSet::new());
     for path in files {
         match one(target, path, options, &mut rejects) {
-            Ok((report, is_whole)) => {
-                code = code.max(if is_whole { 0 } else { FAILED });
+            Ok((report, mut done)) => {
+                code = code.max(if done.refused == 0 { 0 } else { FAILED });
                 reports.push(report);
+                tables.append(&mut done.tables);
             }
             Err(error) => {
                 code = code.max(exit_code(&error));
@@ -165,7 +167,7 @@ fn run_into(target: &ImportDestination, arguments: &ArgMatches, options: &Import
         }
     }
     if let ImportDestination::Directory(engine) = target
-        && let Err(error) = engine.close()
+        && let Err(error) = settle(engine, &options.database, &tables)
     {
         fail(FAILED, &error);
         code = code.max(FAILED);
@@ -181,13 +183,20 @@ fn run_into(target: &ImportDestination, arguments: &ArgMatches, options: &Import
 /// A file's report, as text and as JSON.
 type Report = (String, Value);
 
-/// Imports one file; also returns whether all of its rows are stored.
+/// Has other programs find by a glob what was imported, and closes the directory.
+fn settle(engine: &Engine, database: &str, tables: &BTreeSet<String>) -> Result<(), Error> {
+    engine.flush()?;
+    tables.iter().try_for_each(|table| engine.unpack_table(database, table).map(drop))?;
+    engine.close()
+}
+
+/// Imports one file; also returns what came of it.
 fn one(
     target: &ImportDestination,
     path: &Path,
     options: &ImportOptions,
     rejects: &mut Rejects,
-) -> Result<(Report, bool), Error> {
+) -> Result<(Report, ImportReport), Error> {
     let file = open(path)?;
     let name = file.name().to_owned();
     let bytes = file.length();
@@ -203,7 +212,7 @@ fn one(
     if let Some(source) = lost {
         return Err(Error::Io { action: "list the refused rows of", path: path.to_owned(), source });
     }
-    Ok(((show::text(&name, &report), show::as_json(&name, &report)), report.refused == 0))
+    Ok(((show::text(&name, &report), show::as_json(&name, &report)), report))
 }
 
 /// Opens a file; what can be read only once, as standard input and pipes, is laid down first.

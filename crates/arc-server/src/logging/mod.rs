@@ -4,7 +4,10 @@ mod endpoint;
 mod recent;
 mod secrets;
 
-use std::panic;
+use std::{
+    panic,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use tracing_subscriber::{EnvFilter, layer::SubscriberExt as _, util::SubscriberInitExt as _};
 
@@ -39,8 +42,16 @@ fn filter(level: LogLevel) -> EnvFilter {
     EnvFilter::new(format!("{libraries},h2={of_clients},arc_server={own},arc_core={own}"))
 }
 
+static PANICS: AtomicU64 = AtomicU64::new(0);
+
+/// Returns how many panics there were since [`init`], each of which is a fault wherever it was caught.
+pub(crate) fn panics() -> u64 {
+    PANICS.load(Ordering::Relaxed)
+}
+
 /// A panic becomes a log line like any other, so that whoever collects the log finds it.
 fn log_panic(info: &panic::PanicHookInfo<'_>) {
+    PANICS.fetch_add(1, Ordering::Relaxed);
     let location = info.location().map(ToString::to_string).unwrap_or_default();
     tracing::error!(location, "panic: {}", info.payload_as_str().unwrap_or("no text"));
 }

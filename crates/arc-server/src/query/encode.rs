@@ -122,7 +122,10 @@ mod tests {
         sync::atomic::{AtomicUsize, Ordering},
     };
 
-    use arrow::array::{ArrayRef, Int64Array, StringArray};
+    use arrow::{
+        array::{ArrayRef, Int32DictionaryArray, Int64Array, RunArray, StringArray, StringViewArray, StructArray},
+        datatypes::{Field, Int32Type},
+    };
     use futures::{poll, stream};
     use tokio::sync::mpsc;
 
@@ -181,6 +184,17 @@ mod tests {
             let column: ArrayRef = Arc::new(StringArray::from_iter_values((0..rows).map(|_| &text)));
             let batch = RecordBatch::try_from_iter([("text", column)]).unwrap();
             assert!(step(&batch).abs_diff(expected) < 150, "{bytes}: {}", step(&batch));
+        }
+        let long = StringArray::from_iter_values(["x".repeat(1 << 20)]);
+        let view: ArrayRef = Arc::new(StringViewArray::from_iter_values((0..10).map(|_| long.value(0))));
+        let keyed: ArrayRef = Arc::new(Int32DictionaryArray::new(vec![0; 10].into(), Arc::new(long.clone())));
+        let runs: ArrayRef = Arc::new(RunArray::<Int32Type>::try_new(&vec![10].into(), &long).unwrap());
+        for column in [view, keyed, runs] {
+            // That it is within another changes nothing.
+            let field = Field::new("within", column.data_type().clone(), true);
+            let within: ArrayRef = Arc::new(StructArray::new(vec![field].into(), vec![Arc::clone(&column)], None));
+            let batch = RecordBatch::try_from_iter([("alone", column), ("within", within)]).unwrap();
+            assert_eq!(step(&batch), 1, "{:?}", batch.schema());
         }
         let empty: ArrayRef = Arc::new(Int64Array::from_iter_values([]));
         assert_eq!(step(&RecordBatch::try_from_iter([("v", empty)]).unwrap()), STEP_ROWS);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arc_core::expanded_bytes;
 use arrow::{
     array::{Array, ArrayRef, RecordBatch, RecordBatchOptions},
     compute::{CastOptions, cast_with_options},
@@ -60,9 +61,12 @@ pub(super) fn check_names(schema: &Schema) -> Result<(), Failure> {
     })
 }
 
-/// Returns how many bytes the rows of a batch take, whatever else is in its buffers.
+/// Returns how many bytes the rows of a batch take once they are written out, whatever else is in its buffers.
 pub(crate) fn size(batch: &RecordBatch) -> usize {
-    let of = |column: &ArrayRef| column.to_data().get_slice_memory_size().unwrap_or(usize::MAX / 1024);
+    let of = |column: &ArrayRef| {
+        let own = column.to_data().get_slice_memory_size().unwrap_or(usize::MAX / 1024);
+        own.saturating_add(expanded_bytes(column))
+    };
     batch.columns().iter().map(of).fold(0, usize::saturating_add)
 }
 

@@ -5,6 +5,7 @@
 
 use std::{io, sync::Arc};
 
+use arc_core::Statement;
 use axum::{
     body::Body,
     response::{IntoResponse, Response},
@@ -65,7 +66,17 @@ impl Ticket {
             _ => &queries.failed,
         };
         counter.add(1);
+        if failure.status == StatusCode::INTERNAL_SERVER_ERROR {
+            self.report(&failure.message);
+        }
         self.end(&failure.message);
+    }
+
+    /// Says in the log what was asked where a fault of ours came of it, without its values.
+    fn report(&self, error: &str) {
+        let Some(listed) = &self.listed else { return };
+        let shape = Statement::parse(&listed.sql).map(|statement| statement.shape()).unwrap_or_default();
+        tracing::error!(query = %listed.id, format = listed.door, shape, error, "a statement met a fault");
     }
 
     pub(crate) fn succeeded(&mut self) {

@@ -174,3 +174,20 @@ fn what_comes_through_a_pipe_is_stored_and_described() {
     assert_eq!(code, 1, "{out}");
     assert!(out.starts_with("a.csv: 0 rows stored, 1 refused"), "{out}");
 }
+
+#[test]
+fn what_is_imported_into_a_directory_lies_in_files_of_its_table() {
+    let dir = tempfile::tempdir().unwrap();
+    let days = 100;
+    let rows: String = (0..days).map(|day| format!("{},{day}\n", 1_700_000_000 + day * 86_400)).collect();
+    fs::write(dir.path().join("a.csv"), format!("time,v\n{rows}")).unwrap();
+    let (code, out, err) = said(&import(&["--data-dir", "own", "--db", "t", "--table", "m", "a.csv"], dir.path()));
+    assert_eq!(
+        (code, out.as_str()),
+        (0, "a.csv: 100 rows stored, 0 refused\n  v integer\n  times: seconds since 1970\n"),
+        "{err}"
+    );
+    let folders = fs::read_dir(dir.path().join("own/data/t/m")).unwrap();
+    let files: usize = folders.map(|folder| fs::read_dir(folder.unwrap().path()).unwrap().count()).sum();
+    assert_eq!(files, days, "none is in a pack");
+}

@@ -1,6 +1,6 @@
 //! A server without a socket, and what tests send to it.
 
-use std::io::Write;
+use std::{io::Write, panic, process, sync::Once};
 
 use arc_core::Engine;
 use arc_server::{App, Config, router};
@@ -28,6 +28,20 @@ pub(crate) struct Reply {
     pub(crate) body: Bytes,
 }
 
+/// Has the process end where a library panics: that is a fault, whoever catches it.
+fn end_at_panics() {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let print = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            print(info);
+            if info.location().is_some_and(|at| at.file().contains("/registry/") && !at.file().contains("/proptest-")) {
+                process::abort();
+            }
+        }));
+    });
+}
+
 impl Server {
     pub(crate) fn new() -> Self {
         Self::with(|_| {})
@@ -38,6 +52,7 @@ impl Server {
         // Most tests are about something else than tokens.
         config.no_auth = true;
         change(&mut config);
+        end_at_panics();
         let dir = tempfile::tempdir().unwrap();
         let engine = Engine::builder(dir.path().join("data")).options(config.engine.clone()).open().unwrap();
         Self { router: router(App::new(engine.clone(), &config).unwrap()), engine, dir }

@@ -1,6 +1,14 @@
 //! Files as people have them: what they mean is found out, or asked for, and told.
 
-use arrow::array::{Date32Array, Int32Array};
+use arrow::{
+    array::{Date32Array, FixedSizeBinaryArray, Int32Array},
+    datatypes::{Field, Schema},
+};
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use parquet::{
+    arrow::{ARROW_SCHEMA_META_KEY, arrow_writer::ArrowWriterOptions, encode_arrow_schema},
+    file::{metadata::KeyValue, properties::WriterProperties},
+};
 
 use super::*;
 
@@ -140,4 +148,36 @@ fn rows_that_are_refused_do_not_decide_and_what_decided_is_told() {
     assert_eq!(decided[5], Some((3, "2.5".to_owned())));
     assert_eq!(decided[6], Some((4, "x".to_owned())));
     assert_eq!(report.time_form.as_deref(), Some("seconds since 1970"));
+}
+
+#[test]
+fn types_that_arrow_cannot_make_are_refused_by_their_column() {
+    let time: ArrayRef = Arc::new(TimestampNanosecondArray::from(vec![1_706_659_200_000_000_000]));
+    let wide: ArrayRef = Arc::new(FixedSizeBinaryArray::try_from_iter([[7_u8; 16]].iter()).unwrap());
+    let batch = RecordBatch::try_from_iter([("time", time), ("v", wide)]).unwrap();
+    let time = Field::new("time", batch.schema().field(0).data_type().clone(), false);
+    let types = [
+        DataType::Int64,
+        DataType::List(Arc::new(Field::new_list_field(DataType::Int64, true))),
+        DataType::Dictionary(Box::new(DataType::Int64), Box::new(DataType::Utf8)),
+    ];
+    for data_type in types {
+        // As Polars says that a column is of 128-bit integers: Arrow has no such type.
+        let carried = encode_arrow_schema(&Schema::new(vec![time.clone(), Field::new("v", data_type.clone(), true)]));
+        let mut carried = BASE64_STANDARD.decode(carried).unwrap();
+        let widths: Vec<usize> = (0..carried.len()).filter(|at| carried[*at..].starts_with(&[64, 0, 0, 0])).collect();
+        assert!(!widths.is_empty());
+        widths.iter().for_each(|at| carried[*at] = 128);
+        let pair = KeyValue::new(ARROW_SCHEMA_META_KEY.to_owned(), BASE64_STANDARD.encode(&carried));
+        let properties = WriterProperties::builder().set_key_value_metadata(Some(vec![pair])).build();
+        let options = ArrowWriterOptions::new().with_skip_arrow_metadata(true).with_properties(properties);
+        let mut bytes = Vec::new();
+        let mut writer = ArrowWriter::try_new_with_options(&mut bytes, batch.schema(), options).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+        let error = one("a.parquet", &bytes, table("t")).unwrap_err();
+        assert!(error.contains("column \"v\" has the type"), "{data_type}: {error}");
+        let (report, _) = one("a.parquet", &bytes, without("v")).unwrap();
+        assert_eq!((report.rows, report.refused), (1, 0), "{data_type}");
+    }
 }

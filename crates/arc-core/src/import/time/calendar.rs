@@ -15,20 +15,26 @@ pub(super) enum DayOrder {
 }
 
 impl DayOrder {
-    /// Decides by some texts, nothing if it does not matter to them; the error names one that may be either.
+    /// Decides by some texts, nothing if it does not matter to them; the error names one that may be either, or that
+    /// others speak against.
     pub(super) fn decide<'t>(texts: impl Iterator<Item = &'t str>) -> Result<Option<Self>, String> {
-        let (mut either, mut day_first, mut month_first) = (None, 0_usize, 0_usize);
+        let (mut either, mut only_day_first, mut only_month_first) = (None, false, false);
         for text in texts.filter(|text| read(text, None) == CalendarTime::EitherOrder) {
+            let reads = |order| matches!(read(text, Some(order)), CalendarTime::Time(_));
+            match (reads(Self::DayFirst), reads(Self::MonthFirst)) {
+                (true, false) => only_day_first = true,
+                (false, true) => only_month_first = true,
+                // It is no date, and refused for itself.
+                (false, false) => continue,
+                (true, true) => {}
+            }
             either.get_or_insert(text);
-            let reads = |order| usize::from(matches!(read(text, Some(order)), CalendarTime::Time(_)));
-            day_first += reads(Self::DayFirst);
-            month_first += reads(Self::MonthFirst);
         }
-        match (either, day_first.cmp(&month_first)) {
-            (None, _) => Ok(None),
-            (_, std::cmp::Ordering::Greater) => Ok(Some(Self::DayFirst)),
-            (_, std::cmp::Ordering::Less) => Ok(Some(Self::MonthFirst)),
-            (Some(text), _) => Err(either_order(text)),
+        match (either, only_day_first, only_month_first) {
+            (None, ..) => Ok(None),
+            (_, true, false) => Ok(Some(Self::DayFirst)),
+            (_, false, true) => Ok(Some(Self::MonthFirst)),
+            (Some(text), ..) => Err(either_order(text)),
         }
     }
 }

@@ -48,15 +48,17 @@ impl TimeReader {
             return Ok(reader);
         }
         let texts = texts.map(str::trim).filter(|text| !text.is_empty());
+        // A few among others are refused one by one.
+        let most = texts.clone().count() / 2;
         if reader.numbers.is_none() {
             let numbers = texts.clone().filter(|text| number::is_number(text));
-            let are_few = numbers.clone().count() * 2 <= texts.clone().count();
-            // A few among texts are refused one by one.
+            let are_few = numbers.clone().count() <= most;
             reader.numbers =
                 NumberForm::decide(numbers).or_else(|reason| if are_few { Ok(None) } else { Err(reason) })?;
         }
         let others = texts.filter(|text| !number::is_number(text) && string_to_timestamp_nanos(text).is_err());
-        reader.order = DayOrder::decide(others)?;
+        let are_few = others.clone().count() <= most;
+        reader.order = DayOrder::decide(others).or_else(|reason| if are_few { Ok(None) } else { Err(reason) })?;
         Ok(reader)
     }
 
@@ -209,6 +211,10 @@ mod tests {
         assert_eq!(month_first.read("01/02/2024"), Ok(1_704_153_600 * SECOND));
         let error = reader(None, &["01/02/2024", "02/01/2024"]).unwrap_err();
         assert!(error.contains("01/02/2024") && error.contains("%d/%m/%Y"), "{error}");
+        // Of a file that was saved by two programs nobody knows the half.
+        assert!(reader(None, &["01/02/2024", "13/02/2024", "02/13/2024", "14/02/2024"]).is_err());
+        let one_of_many = reader(None, &["2024-02-01", "01/02/2024", "2024-02-02", "40/50/2024"]).unwrap();
+        assert!(one_of_many.read("2024-02-03").is_ok() && one_of_many.read("01/02/2024").is_err());
         let digits = reader(None, &["20240131", "total", "20240201"]).unwrap();
         assert_eq!(digits.decided().as_deref(), Some("digits of YYYYMMDD"));
         assert!(digits.read("20240231").is_err());

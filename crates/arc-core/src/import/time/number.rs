@@ -109,7 +109,7 @@ fn digits(text: &str, count: usize) -> Option<i64> {
 /// Reads a decimal number of units that begins `before` half units before 1970; what is below a nanosecond is cut off.
 pub(super) fn scaled(text: &str, unit: i64, before: i64) -> Result<i64, String> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    let number: i128 = whole.parse().map_err(|_| out_of_range(text))?;
+    let number: i64 = whole.parse().map_err(|_| out_of_range(text))?;
     let (mut sum, mut place) = (0_i128, i128::from(unit) * 1_000_000_000);
     for digit in fraction.bytes().take(18) {
         place /= 10;
@@ -117,6 +117,6 @@ pub(super) fn scaled(text: &str, unit: i64, before: i64) -> Result<i64, String> 
     }
     let rest = sum / 1_000_000_000;
     let rest = if whole.starts_with('-') { -rest } else { rest };
-    let time = number.checked_mul(i128::from(unit)).map(|time| time + rest - i128::from(before) * i128::from(unit / 2));
-    time.and_then(|time| i64::try_from(time).ok()).ok_or_else(|| out_of_range(text))
+    let time = i128::from(number) * i128::from(unit) + rest - i128::from(before) * i128::from(unit / 2);
+    i64::try_from(time).map_err(|_| out_of_range(text))
 }

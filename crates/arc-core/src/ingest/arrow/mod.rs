@@ -24,7 +24,7 @@ use arrow::{
 };
 use bytes::Bytes;
 
-use self::{expanded::expanded_bytes, tags::TagColumn, time::time_values, zero_copy::BorrowedBatches};
+use self::{tags::TagColumn, time::time_values, zero_copy::BorrowedBatches};
 use super::staged::{
     Context, Staged, StagedTable, TableIndex, check_column_name, check_distinct, no_tags_later, type_name,
 };
@@ -38,11 +38,13 @@ use crate::{
     registry::{check_name, invalid_name},
 };
 
+pub use expanded::expanded_bytes;
 pub(crate) use stream::of_file;
 #[cfg(feature = "import")]
 pub(crate) use {
     file::{FileStream, needs_footer},
     reader::ArrowReader,
+    types::odd_columns,
 };
 
 /// The columns of a batch that have any value, by index in the table.

@@ -32,6 +32,33 @@ pub(super) fn check_schema(schema: ipc::Schema<'_>) -> Result<SchemaShape, Strin
     Ok(shape)
 }
 
+/// Returns of each column of a schema that a file carries why Arrow cannot make a type of it, where it cannot.
+#[cfg(feature = "import")]
+pub(crate) fn odd_columns(schema: ipc::Schema<'_>) -> Vec<Option<String>> {
+    schema.fields().into_iter().flatten().map(odd_type).collect()
+}
+
+#[cfg(feature = "import")]
+fn odd_type(field: ipc::Field<'_>) -> Option<String> {
+    if field.dictionary().is_some_and(|dictionary| !dictionary.indexType().is_none_or(is_integer)) {
+        return Some(unknown(field));
+    }
+    let is_good = match field.type_type() {
+        Type::Int | Type::FloatingPoint | Type::Decimal | Type::FixedSizeBinary => is_number(field),
+        Type::Date | Type::Time | Type::Timestamp | Type::Interval | Type::Duration => is_time(field),
+        Type::List | Type::LargeList | Type::ListView | Type::LargeListView | Type::Map => {
+            field.children().is_some_and(|children| children.len() == 1)
+        }
+        Type::FixedSizeList => {
+            field.type_as_fixed_size_list().is_some() && field.children().is_some_and(|children| children.len() == 1)
+        }
+        Type::Null | Type::Bool | Type::Struct_ | Type::Utf8 | Type::LargeUtf8 | Type::Utf8View => true,
+        Type::Binary | Type::LargeBinary | Type::BinaryView => true,
+        _ => false,
+    };
+    if is_good { field.children().into_iter().flatten().find_map(odd_type) } else { Some(unknown(field)) }
+}
+
 impl SchemaShape {
     fn add(&mut self, field: ipc::Field<'_>, inner: bool) -> Result<(), String> {
         let name = field.type_type();

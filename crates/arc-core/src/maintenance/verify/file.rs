@@ -9,7 +9,7 @@ use super::{REPAIR, VerifyReport, describe};
 use crate::{
     Error, Result, SequenceNumber,
     datafile::{Examined, OpenDataFile, compare_bytes, examine, read_pieces},
-    model::{ColumnStatistics, DataFile, PartitionDay, TIME_COLUMN, TableSchema, may_become, table_folder},
+    model::{ColumnStatistics, DataFile, PartitionDay, TIME_COLUMN, TableSchema, day_folders, may_become},
     vfs::Vfs,
 };
 
@@ -76,12 +76,13 @@ fn contradictions(table: &TableSchema, flushed: SequenceNumber, data_file: &Data
         }
     };
     let day = PartitionDay::from_time_ns(data_file.min_time);
-    let folder = format!("{}/day={day}", table_folder(&table.database, &table.table));
+    let folders = day_folders(table, day);
     expect(data_file.rows > 0, "it has no rows");
     expect(data_file.min_time <= data_file.max_time, "its oldest time is newer than its newest");
     expect(day == PartitionDay::from_time_ns(data_file.max_time), "it has rows of more than one day");
     expect(
-        data_file.packed().is_some() || data_file.path.rsplit_once('/').is_some_and(|(parent, _)| parent == folder),
+        data_file.packed().is_some()
+            || data_file.path.rsplit_once('/').is_some_and(|(parent, _)| folders.iter().any(|folder| folder == parent)),
         "it is not in the folder of its table and day",
     );
     expect(

@@ -1,6 +1,11 @@
 //! What comes back is there, and whole: a state whose files are gone is none that can be asked for.
 
 use super::*;
+use crate::{
+    Durability,
+    compaction::{Keep, moves},
+    engine::compaction::Round,
+};
 
 fn at(time_ns: i64) -> PastMoment {
     PastMoment::Time(time_ns)
@@ -101,6 +106,37 @@ fn a_table_comes_back_from_files_that_are_there_and_whole() {
     write_file(&bytes);
     engine.restore_table("d", "m", &kept).unwrap();
     assert_eq!(contents(&engine), was);
+}
+
+#[test]
+fn of_points_that_tie_the_same_one_wins_after_a_table_came_back() {
+    let (fs, clock) = (CrashFs::new(), Hand::new());
+    // With a log between them, none of them would tie.
+    let tied = Options { durability: Durability::Memory, compaction: false, ..options(3_600) };
+    let engine = open(&fs, &clock, &tied);
+    let flush = |value: i64, time: i64| {
+        write(&engine, &format!("m,h=a v={value} {time}"));
+        engine.flush().unwrap();
+    };
+    flush(0, 86_400 * SECOND);
+    flush(1, 0);
+    flush(2, 0);
+    let table = engine.table("d", "m").unwrap();
+    let two: Vec<_> = table.stored().files.iter().filter(|file| file.late).cloned().collect();
+    flush(3, 0);
+    assert!(two.len() == 2 && two[0].version() == table.stored().files.last().unwrap().version());
+    engine.create_snapshot("kept").unwrap();
+    let was = contents(&engine);
+    // A merge that was planned before the third came.
+    let (shared, mut round) = (engine.writer().unwrap(), Round::default());
+    let task = moves(&two, |_| true).remove(0);
+    let done = shared.run_undamaged(&table, task, Keep::default(), None, &mut round).unwrap();
+    assert_eq!(shared.commit_and_retire(done.into_iter().collect(), &mut round).unwrap(), 1);
+    engine.restore_table("d", "m", &PastMoment::Snapshot("kept".into())).unwrap();
+    assert_eq!(contents(&engine), was);
+    let killed = CrashFs::from_image(&fs.current());
+    drop(engine);
+    assert_eq!(contents(&open(&killed, &clock, &tied)), was);
 }
 
 #[test]
