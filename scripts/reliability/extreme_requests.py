@@ -186,13 +186,15 @@ def send(
     longest_s = request.limit_s + patience_s
     connection = server.connect(longest_s + GIVES_UP_S)
     headers = {"authorization": f"Bearer {token}", "content-type": request.content_type}
-    status = ""
+    status, took_s = "", 0.0
     problems: list[str] = []
     try:
         connection.request("POST", request.path, request.body, headers)
         answer = connection.getresponse()
         status = str(answer.status)
         data, problems = read(answer, began + longest_s + GIVES_UP_S, case.may_name_secrets)
+        # What is read of a small file of Parquet may be large, and takes the client its time.
+        took_s = time.monotonic() - began
         if "format=parquet" in request.path:
             problems += leaked(plain(data, request.path), case.may_name_secrets)
         if answer.status == 500:
@@ -201,7 +203,7 @@ def send(
         status = f"{status} {type(error).__name__}".strip()
     finally:
         connection.close()
-    took_s = time.monotonic() - began
+    took_s = took_s or time.monotonic() - began
     if took_s > longest_s:
         problems.append(f"late: answered after {took_s:.1f} s")
     return status, problems

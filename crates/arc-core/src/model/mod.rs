@@ -39,7 +39,9 @@ pub(crate) use layout::{
     BACKUP_MARKER, BRANCH_MARKER, DATA_DIR, INBOX_DIR, LOCK_FILE, LOST_DIR, MARKER, META_DIR, PACK_SUFFIX, PAST_DIR,
     TEMPORARY_SUFFIX, WAL_DIR, WRITER, is_own_file, is_pack, pack_path, packed, past_path, stored_path,
 };
-pub(crate) use names::{data_file_path, day_folders, table_folder};
+#[cfg(feature = "query")]
+pub(crate) use names::table_folder;
+pub(crate) use names::{data_file_path, day_folders};
 pub(crate) use schema::may_become;
 #[cfg(feature = "query")]
 pub(crate) use time_text::with_seconds;

@@ -10,8 +10,8 @@ use arrow::datatypes::DataType;
 use datafusion::sql::{
     parser::Statement,
     sqlparser::ast::{
-        self, ArrayElemTypeDef, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName,
-        Query, Visitor, VisitorMut,
+        self, ArrayElemTypeDef, BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
+        ObjectName, Query, Visitor, VisitorMut,
     },
 };
 
@@ -19,7 +19,7 @@ use super::{
     compat::arguments,
     error,
     semantics::check_type,
-    statement::{MAX_TYPE_LEVELS, refuse},
+    statement::{MAX_SQL_BYTES, MAX_TYPE_LEVELS, refuse},
     unplanned::{called, ended},
     walk,
 };
@@ -27,6 +27,9 @@ use crate::{Error, Result, model::MAX_FIXED_BYTES};
 
 /// Copies that planning may make of the parts of a statement, together.
 const MAX_COPIES: u64 = 1 << 17;
+
+/// How much planning may have to write for the names of calls that are in each other: about a second of work.
+const MAX_NAMED: u64 = 4_000_000_000;
 
 /// Items up to which the planner writes out `a IN (…)` as comparisons.
 const WRITTEN_OUT: usize = 3;
@@ -43,7 +46,10 @@ const TAKE_TYPES: [&str; 2] = ["arrow_cast", "arrow_try_cast"];
 ///
 /// [`Error::Sql`] that names what multiplies, or the type.
 pub(super) fn check(statement: &Statement) -> Result<()> {
-    walk::read_inner(statement, &mut Copies::default())
+    walk::read_inner(statement, &mut Copies::default())?;
+    let mut names = Names::default();
+    walk::read_inner(statement, &mut names)?;
+    names.check(statement)
 }
 
 /// Calls functions by their own names inside of those that are not. The planner names a call by another name with all that is
@@ -86,6 +92,63 @@ impl Visitor for Copies {
         self.doublings -= self.doublings_of(expr);
         self.of_child.remove(&std::ptr::from_ref(expr));
         ControlFlow::Continue(())
+    }
+}
+
+/// Counts what the names of calls cost. That of a call has those of all within it, and each is written anew for each call
+/// around it, and for each of these once more, whenever the planner asks for a type.
+#[derive(Default)]
+struct Names {
+    levels: u64,
+    deepest: u64,
+    calls: u64,
+    /// The third powers of the levels of all calls.
+    written: u64,
+}
+
+impl Visitor for Names {
+    type Break = Error;
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Error> {
+        if is_call(expr) {
+            self.levels += 1;
+            self.calls += 1;
+            self.deepest = self.deepest.max(self.levels);
+            self.written = self.written.saturating_add(self.levels.saturating_pow(3));
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Error> {
+        self.levels -= u64::from(is_call(expr));
+        ControlFlow::Continue(())
+    }
+}
+
+impl Names {
+    fn check(&self, statement: &Statement) -> Result<()> {
+        // However long the text may be.
+        if self.written.saturating_mul(MAX_SQL_BYTES as u64) <= MAX_NAMED {
+            return Ok(());
+        }
+        let bytes_each = statement.to_string().len() as u64 / self.calls.max(1);
+        if self.written.saturating_mul(bytes_each) <= MAX_NAMED {
+            return Ok(());
+        }
+        refuse(format!(
+            "the statement is too large: its calls and || are in each other {} deep, and planning them would take too long",
+            self.deepest
+        ))
+    }
+}
+
+/// Returns whether the planner makes a call of an expression.
+fn is_call(expr: &Expr) -> bool {
+    match expr {
+        Expr::Function(_) | Expr::Substring { .. } | Expr::Trim { .. } | Expr::Overlay { .. } => true,
+        Expr::Position { .. } | Expr::Extract { .. } | Expr::Ceil { .. } | Expr::Floor { .. } => true,
+        Expr::BinaryOp { op, .. } => *op == BinaryOperator::StringConcat,
+        _ => false,
     }
 }
 

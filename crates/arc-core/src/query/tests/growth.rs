@@ -80,6 +80,25 @@ async fn what_the_planner_copies_is_counted_before_it_does() {
 }
 
 #[tokio::test]
+async fn calls_are_in_each_other_as_far_as_their_names_stay_small() {
+    let store = store();
+    let joined = |count| vec!["text"; count].join(" || ");
+    let replaced = |levels| nested("replace({}, 'a', 'b')", levels).replace('x', "text");
+    let few = [replaced(60), nested("abs({})", 60), joined(60)];
+    for expression in few.into_iter().chain([vec![nested("concat({}, 'a', 'b')", 5); 300].join(", ")]) {
+        assert!(store.run(&format!("EXPLAIN SELECT {expression} FROM m")).await.is_ok(), "{expression}");
+    }
+    let long = format!("concat({{}}, '{}')", "a".repeat(5_000));
+    let many = [replaced(170), nested("concat(trim({}), 'a')", 95), joined(249), nested(&long, 80)];
+    for expression in many {
+        // As often as they are there.
+        let sql = format!("SELECT DISTINCT ON ({expression}) time FROM m ORDER BY {expression}, time");
+        let error = store.error(&sql).await;
+        assert!(error.kind() == ErrorKind::InvalidInput && error.to_string().contains("in each other"), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn functions_are_called_by_their_own_names_inside_of_each_other() {
     let store = store();
     let sql = format!("SELECT {} FROM m", nested("length({})", 60));

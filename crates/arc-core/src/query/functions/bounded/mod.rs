@@ -176,6 +176,7 @@ impl ScalarUDFImpl for Bounded {
     }
 
     fn schema_name(&self, arguments: &[Expr]) -> Result<String> {
+        planning::check()?;
         self.inner.schema_name(arguments)
     }
 
