@@ -27,7 +27,7 @@ def test_a_column_that_is_called_day_has_its_own_values(engine: arc.Engine, fold
     assert polars.scan_parquet(table, hive_partitioning=True).sort("v").collect()[name].cast(polars.String).to_list() == DAYS
     assert pandas.read_parquet(table).sort_values("v")[name].tolist() == DAYS
     assert pyarrow.dataset.dataset(table).to_table().sort_by("v")[name].cast(pyarrow.string()).to_pylist() == DAYS
-    assert engine.verify().is_clean
+    assert engine.verify().clean
 
 
 def test_a_column_that_came_later_is_found_by_its_name(engine: arc.Engine, folder: Path) -> None:

@@ -28,7 +28,7 @@ use tower::ServiceExt;
 
 use crate::{
     flight::{client, fails, fetch, plain, text},
-    support::Server,
+    support::{Server, put_up_with_panics},
 };
 
 /// Rows of the times `from..from + rows`, in nanoseconds.
@@ -258,6 +258,7 @@ async fn what_cannot_be_stored_is_refused_as_a_whole() {
 
 #[tokio::test]
 async fn broken_streams_are_refused() {
+    put_up_with_panics();
     let server = Server::with(|config| config.limits.body_bytes = 100_000);
     let headers = [("database", "t")];
     let encode = |batch: RecordBatch, options: IpcWriteOptions| async move {
