@@ -14,6 +14,7 @@ FRAMES = (
     "ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
     "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING",
 )
+DIRECTIONS = (" NULLS LAST", " NULLS FIRST", " DESC NULLS LAST", " DESC NULLS FIRST")
 
 
 def aggregate(over: Expressions) -> Expr:
@@ -56,10 +57,21 @@ def _aggregate(over: Expressions) -> Expr:
         one = over.column(draw(ORDERED))
         arc, duck = draw((("arg_max", "arg_max"), ("arg_min", "arg_min"), ("last", "arg_max"), ("first", "arg_min")))
         return make(one.kind, f"{arc}({{0}}, {{1}})", one, numbers[0], duck=f"{duck}({{0}}, {{1}})")
-    one = over.column(draw(("text", "small", "nice")))
-    if one.kind == "text":
-        return make("text", "string_agg({0}, '|' ORDER BY {1})", one, numbers[0])
-    return make("list", "array_agg({0} ORDER BY {1} DESC)", one, numbers[0])
+    return ordered(over, numbers[0])
+
+
+def ordered(over: Expressions, number: Expr) -> Expr:
+    """Of rows in an order, which may name a column twice, or the one that is collected."""
+    draw = over.random.choice
+    one, key = over.column(draw(ORDERED)), over.column(draw(ORDERED))
+    keys = [f"{{1}}{draw(DIRECTIONS)}", draw(("{0}", "{1}")) + draw(DIRECTIONS), f"{{2}}{draw(('', ' DESC'))}"]
+    order = "ORDER BY " + ", ".join(keys[draw((0, 0, 1, 2)) :])
+    if one.kind == "text" and draw((True, False)):
+        return make("text", f"string_agg({{0}}, '|' {order})", one, key, number)
+    if one.kind in ("text", "small", "nice") and draw((True, False)):
+        return make("list", f"array_agg({{0}} {order})", one, key, number)
+    end = draw(("first", "last"))
+    return make(one.kind, f"{end}_value({{0}} {order})", one, key, number, duck=f"{end}({{0}} {order})")
 
 
 def rough(over: Expressions) -> Expr:
@@ -76,8 +88,8 @@ def rough(over: Expressions) -> Expr:
 
 def window(over: Expressions) -> Expr:
     draw = over.random.choice
-    parts = draw(("", "PARTITION BY q.host ", "PARTITION BY q.host, q.b ", "PARTITION BY q.j ", "PARTITION BY q.f "))
-    number = draw(("q.n", "q.n DESC", "q.time, q.n", "q.time DESC, q.n DESC"))
+    parts = draw(("", "PARTITION BY q.host ", "PARTITION BY q.host, q.b ", "PARTITION BY q.j ", "PARTITION BY q.f, q.f "))
+    number = draw(("q.n", "q.n DESC", "q.time, q.n", "q.time DESC, q.n DESC, q.time"))
     total = f"OVER ({parts}ORDER BY {number}"
     # DuckDB has no frames of times in nanoseconds.
     which = over.random.randrange(8 if over.has_nanoseconds else 9)

@@ -169,12 +169,15 @@ class Drawing:
     def grouped(self, depth: int = 1) -> tuple[Select, None]:
         source, over = self.source(depth)
         group = tuple(self.group_key(over) for _ in range(self.random.choice((0, 1, 1, 1, 2, 3))))
-        # One key twice is refused behind ROLLUP. A constant behind GROUP BY would be the place of a column.
-        group = tuple(dict.fromkeys(key for key in group if any(column.arc in key.arc for column in over.scope)))
+        # A constant behind GROUP BY would be the place of a column.
+        group = tuple(key for key in group if any(column.arc in key.arc for column in over.scope))
         aggregates = tuple(aggregate(over) for _ in range(self.random.randint(1, 4)))
         select = Select(group + aggregates, source, self.where(over), group)
         if group and self.random.random() < 0.1:
-            select = replace(select, grouping=self.random.choice(("ROLLUP", "CUBE")))
+            # One key twice is refused there.
+            keys = tuple(dict.fromkeys(group))
+            grouping = self.random.choice(("ROLLUP", "CUBE"))
+            select = replace(select, items=keys + aggregates, group=keys, grouping=grouping)
         if self.random.random() < 0.2:
             condition = self.random.choice(("count(*) > 1", "count(*) < 3", "count(*) % 2 = 0"))
             small = make("bool", f"{self.random.choice(('min', 'max', 'sum'))}({{0}}) > 3", over.column("small"))

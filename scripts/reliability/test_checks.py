@@ -1,14 +1,17 @@
-"""What the checks of the storm and of `answers.py` find: each is given what is right, and what is wrong in its way."""
+"""What the checks of the storm, of `answers.py` and of `hunt.py` find: each is given what is right, and what is wrong in its way."""
 
 from __future__ import annotations
 
 import random
+from types import SimpleNamespace
 from typing import Any, Optional
 
 import comparison
+import hunt
 import pyarrow as pa
 from bodies import Points
 from comparison import Answer
+from doors_out import Refused
 from drops import DroppedTable
 from oracle import Fate, Request
 from versions import TABLES, Point, Version, Versions
@@ -165,3 +168,24 @@ def test_rows_beside_rounded_sums_may_have_nulls_in_lists() -> None:
     rows = [((1, None), 0.5), (None, 0.5), ((1, 2), 0.5), (("a",), 0.25)]
     assert comparison.same_rows(rows, rows[::-1], [False, True])
     assert not comparison.same_rows(rows, [((1, 3), 0.5), *rows[1:]], [False, True])
+
+
+def test_a_hunt_finds_rows_that_differ_and_doors_that_refuse() -> None:
+    state = hunt.State(("time", "n", "room"), {(1,): {"time": 10**9, "n": 1, "room": "a"}, (2,): {"time": 2 * 10**9, "n": 2}})
+    right = hunt.answered(state.table(), "SELECT n, time, room FROM {t} ORDER BY n")
+    sql = "SELECT n, time, room FROM {t} ORDER BY n"
+
+    def refuse(_sql: str, _types: list[pa.DataType]) -> pa.Table:
+        raise Refused("500")
+
+    others = {
+        "a row is missing": lambda *_: right.slice(0, 1),
+        "a row is there twice": lambda *_: pa.concat_tables([right, right.slice(1)]),
+        "another value": lambda *_: right.set_column(2, "room", pa.array(["a", "b"])),
+        "another time": lambda *_: right.set_column(1, "time", pa.array([1, 2], pa.timestamp("ns", "UTC"))),
+        "refused": refuse,
+    }
+    for name, door in {"as it is": lambda *_: right, **others}.items():
+        life = hunt.Life(SimpleNamespace(house=None, doors={name: door}), "t", random.Random(1))
+        life.ask(sql, state, "t")
+        assert bool(life.wrong) == (name in others), name

@@ -1,6 +1,9 @@
 """The probes of a server under attack: what they put up with, and what they report."""
 
 import json
+import os
+import pathlib
+import time
 
 import pytest
 from watch import Health
@@ -45,3 +48,14 @@ def test_a_panic_is_told_once() -> None:
     watched.server.log += ['{"message":"query"}\n', '{"level":"ERROR","message":"panic: why"}\n']
     assert watched.panics() == ['{"level":"ERROR","message":"panic: why"}']
     assert watched.panics() == []
+
+
+def test_a_write_is_late_by_what_the_disk_does_not_take(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched = health(0.2, (200, b'{"data":[[0]]}'))
+    watched.server.data_dir = tmp_path / "data"
+    monkeypatch.setattr(Health, "write", lambda _: time.sleep(0.5) or True)
+    assert "write answered after" in watched.probe()[0]
+    monkeypatch.setattr(os, "fsync", lambda _: time.sleep(0.45))
+    assert watched.probe() == []

@@ -91,6 +91,7 @@ PROOF = (
     Section("edge", 120),
     Section("cluster", 300),
     Section("long-answers", 1_600, limit_s=COLD_S),
+    Section("hunt", 700, limit_s=COLD_S),
     Section("s3", 180, limit_s=COLD_S),
     Section("suites", 300, limit_s=1_800),
     Section("browser", 300),

@@ -49,7 +49,7 @@ pub(super) fn read_parquet(
     emit: &mut dyn FnMut(FileChunk) -> bool,
 ) -> Result<()> {
     let not_parquet = |error: parquet::errors::ParquetError| source.bad(format!("it is no good Parquet file: {error}"));
-    let file = source.seekable()?;
+    let file = source.seekable(options)?;
     // By the types of Parquet itself, which has few.
     let own = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
     let mut metadata = ArrowReaderMetadata::load(&file, own).map_err(not_parquet)?;
@@ -115,7 +115,7 @@ pub(super) fn read_arrow(
     let needs_footer = needs_footer(head);
     let mut bytes: Box<dyn Read> = Box::new(bytes);
     if needs_footer {
-        bytes = Box::new(FileStream::new(source.seekable()?).map_err(|reason| source.bad(reason))?);
+        bytes = Box::new(FileStream::new(source.seekable(options)?).map_err(|reason| source.bad(reason))?);
     }
     let mut reader = ArrowReader::new(bytes);
     let mut pieces = Pieces::new(source, options, table);

@@ -1,4 +1,4 @@
-//! Bulk import: files of line protocol, CSV, Parquet or Arrow, plain, gzip or zstd, into an engine
+//! Bulk import: files of line protocol, CSV, Parquet or Arrow, plain, gzip, zstd or zip, into an engine
 //! or another target.
 //!
 //! A file is read in pieces of a few MiB, one ahead of what is stored, and each piece is one write
@@ -37,6 +37,7 @@ mod target;
 #[cfg(test)]
 mod tests;
 mod time;
+mod zip;
 
 use std::{
     collections::VecDeque,

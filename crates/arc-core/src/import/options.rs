@@ -1,6 +1,9 @@
 //! What an import is told: plain values, like the settings of a write.
 
-use std::{path::Path, str::FromStr};
+use std::{
+    path::{Path, PathBuf},
+    str::FromStr,
+};
 
 use super::TimeFormat;
 use crate::{Durability, Precision, WriteOptions};
@@ -130,6 +133,11 @@ pub struct ImportOptions {
     /// How many bytes of a file are stored with one write. Default 4 MiB. More costs that much
     /// memory a few times over.
     pub chunk_bytes: usize,
+    /// The folder in which a compressed file of Parquet or Arrow is laid down unpacked while it is
+    /// read. Default: the system's for temporary files.
+    pub unpack_in: Option<PathBuf>,
+    /// How many bytes such a file may have then. Default: as many as there is room for.
+    pub unpacked_bytes: u64,
     /// A name for the import: the same file under the same name is stored once, as long as the
     /// target remembers its writes. Default empty, which is a name. Without one each import is a
     /// new one.
@@ -153,6 +161,8 @@ impl Default for ImportOptions {
             types: Vec::new(),
             nulls: Vec::new(),
             chunk_bytes: 4 << 20,
+            unpack_in: None,
+            unpacked_bytes: u64::MAX,
             id: Some(String::new()),
         }
     }

@@ -15,7 +15,10 @@ use std::{
     },
 };
 
-use super::{GzipMembers, ImportFormat, ImportOptions};
+use super::{
+    GzipMembers, ImportFormat, ImportOptions,
+    zip::{self, ZipEntry},
+};
 use crate::{Error, Result};
 
 /// How much of a file's beginning and of its end goes into its primary key.
@@ -89,24 +92,35 @@ pub(super) struct ImportSource {
     position: Arc<AtomicU64>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 enum Compression {
     None,
     Gzip,
     Zstd,
+    Zip(ZipEntry),
 }
 
 impl ImportSource {
     pub(super) fn new(file: ImportFile, options: &ImportOptions) -> Result<Self> {
         let ImportFile { name, mut file } = file;
         let failed = |error| Error::io("read", &name, error);
-        let (primary_key, compression) = identify(&mut file).map_err(failed)?;
+        let (primary_key, head) = identify(&mut file).map_err(failed)?;
+        let compression = match head.as_slice() {
+            head if head.starts_with(GZIP_MAGIC) => Compression::Gzip,
+            head if head.starts_with(ZSTD_MAGIC) => Compression::Zstd,
+            head if head.starts_with(zip::MAGIC) => {
+                let entry = ZipEntry::find(&file).map_err(|reason| Error::Import { file: name.clone(), reason })?;
+                Compression::Zip(entry)
+            }
+            _ => Compression::None,
+        };
         let unknown = || Error::Import {
             file: name.clone(),
             reason: "its name does not say its format; expected .lp, .csv, .parquet or .arrow, or the format"
                 .to_owned(),
         };
-        let format = options.format.or_else(|| ImportFormat::of_name(&name)).ok_or_else(unknown)?;
+        let format = options.format.or_else(|| ImportFormat::of_name(inner_name(&name, &compression)));
+        let format = format.ok_or_else(unknown)?;
         Ok(Self { name, format, primary_key, compression, file, position: Arc::default() })
     }
 
@@ -124,7 +138,7 @@ impl ImportSource {
 
     /// Returns whether its name says that tabs stand between its values.
     pub(super) fn is_tabbed(&self) -> bool {
-        let name = self.name.to_ascii_lowercase();
+        let name = inner_name(&self.name, &self.compression).to_ascii_lowercase();
         let inner = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(&name);
         inner.ends_with(".tsv") || inner.ends_with(".tab")
     }
@@ -135,9 +149,13 @@ impl ImportSource {
 
     /// Returns the bytes from the beginning, decompressed.
     pub(super) fn read(&self) -> Result<Box<dyn BufRead + Send>> {
-        let counted = BufReader::with_capacity(BUFFER_BYTES, self.counted()?);
+        let from = match &self.compression {
+            Compression::Zip(entry) => entry.start,
+            _ => 0,
+        };
+        let counted = BufReader::with_capacity(BUFFER_BYTES, self.counted(from)?);
         let failed = |error| Error::io("read", &self.name, error);
-        Ok(match self.compression {
+        Ok(match &self.compression {
             Compression::None => Box::new(counted),
             Compression::Gzip => Box::new(BufReader::with_capacity(BUFFER_BYTES, GzipMembers::new(counted))),
             Compression::Zstd => {
@@ -145,18 +163,25 @@ impl ImportSource {
                 plain.window_log_max(MAX_ZSTD_WINDOW_LOG).map_err(failed)?;
                 Box::new(BufReader::with_capacity(BUFFER_BYTES, plain))
             }
+            Compression::Zip(entry) => {
+                Box::new(BufReader::with_capacity(BUFFER_BYTES, entry.unpacked(counted.take(entry.stored_bytes))))
+            }
         })
     }
 
     /// Returns the bytes as a file that can be read at any place; one that is compressed is written
     /// out first.
-    pub(super) fn seekable(&self) -> Result<File> {
+    pub(super) fn seekable(&self, options: &ImportOptions) -> Result<File> {
         let failed = |error| Error::io("decompress", &self.name, error);
-        if self.compression == Compression::None {
+        if matches!(self.compression, Compression::None) {
             return self.file.try_clone().map_err(failed);
         }
-        let mut plain = tempfile::tempfile().map_err(failed)?;
-        io::copy(&mut self.read()?, &mut plain).map_err(failed)?;
+        let plain = options.unpack_in.as_ref().map_or_else(tempfile::tempfile, tempfile::tempfile_in);
+        let (mut plain, most) = (plain.map_err(failed)?, options.unpacked_bytes);
+        let written = io::copy(&mut self.read()?.take(most.saturating_add(1)), &mut plain).map_err(failed)?;
+        if written > most {
+            return Err(self.bad(format!("it has more than {most} bytes when it is unpacked")));
+        }
         Ok(plain)
     }
 
@@ -165,14 +190,14 @@ impl ImportSource {
         Error::Import { file: self.name.clone(), reason: reason.into() }
     }
 
-    fn counted(&self) -> Result<CountedReader> {
+    fn counted(&self, from: u64) -> Result<CountedReader> {
         let failed = |error| Error::io("read", &self.name, error);
         let file = self.file.try_clone().map_err(failed)?;
-        Ok(CountedReader { file, at: 0, position: Arc::clone(&self.position) })
+        Ok(CountedReader { file, at: from, position: Arc::clone(&self.position) })
     }
 }
 
-/// Reads a file from its beginning, and says how far it came.
+/// Reads a file from some place on, and says how far it came.
 ///
 /// All readings of one file share its cursor, so that each goes to its own place first.
 struct CountedReader {
@@ -191,7 +216,16 @@ impl Read for CountedReader {
     }
 }
 
-fn identify(file: &mut File) -> io::Result<(String, Compression)> {
+/// Returns what a file is called whose bytes are read.
+fn inner_name<'a>(name: &'a str, compression: &'a Compression) -> &'a str {
+    match compression {
+        Compression::Zip(entry) => &entry.name,
+        _ => name,
+    }
+}
+
+/// Returns a file's primary key, and its first bytes.
+fn identify(file: &mut File) -> io::Result<(String, Vec<u8>)> {
     let length = file.metadata()?.len();
     let mut part = |from: u64| {
         let mut bytes = Vec::new();
@@ -200,10 +234,5 @@ fn identify(file: &mut File) -> io::Result<(String, Compression)> {
         io::Result::Ok(bytes)
     };
     let (head, tail) = (part(0)?, part(length.saturating_sub(IDENTITY_BYTES))?);
-    let compression = match head.as_slice() {
-        head if head.starts_with(GZIP_MAGIC) => Compression::Gzip,
-        head if head.starts_with(ZSTD_MAGIC) => Compression::Zstd,
-        _ => Compression::None,
-    };
-    Ok((format!("{length:x}-{:08x}{:08x}", crc32c::crc32c(&head), crc32c::crc32c(&tail)), compression))
+    Ok((format!("{length:x}-{:08x}{:08x}", crc32c::crc32c(&head), crc32c::crc32c(&tail)), head))
 }

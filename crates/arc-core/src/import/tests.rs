@@ -18,10 +18,13 @@ use arrow::{
 };
 use parquet::arrow::ArrowWriter;
 use proptest::prelude::*;
+use rawzip::CompressionMethod;
 
+use self::archives::zip;
 use super::*;
 use crate::{Engine, ErrorKind, model::Column};
 
+mod archives;
 mod strangers;
 
 fn engine() -> (tempfile::TempDir, Engine) {
@@ -132,6 +135,11 @@ fn every_format_and_compression_is_the_same_rows() {
             (name.to_owned(), bytes.clone()),
             (format!("{name}.gz"), gzip(&bytes)),
             (format!("{name}.zst"), zstd(&bytes)),
+            ("a.zip".to_owned(), zip(&[(name, &bytes)], CompressionMethod::DEFLATE)),
+            (
+                "a.zip".to_owned(),
+                zip(&[("in/", b""), (name, &bytes), ("__MACOSX/a.csv", b"")], CompressionMethod::STORE),
+            ),
         ];
         for (name, bytes) in compressed {
             for chunk_bytes in [1, 100, 1 << 20] {

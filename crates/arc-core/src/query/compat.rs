@@ -6,6 +6,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    iter,
     ops::ControlFlow,
 };
 
@@ -13,8 +14,9 @@ use datafusion::sql::{
     parser::Statement,
     sqlparser::ast::{
         self, BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments,
-        Ident, ObjectName, OrderBy, OrderByExpr, OrderByKind, OrderByOptions, Query, Select, SelectFlavor, SelectItem,
-        SetExpr, Value, VisitorMut, WildcardAdditionalOptions,
+        Ident, LimitClause, ObjectName, OrderBy, OrderByExpr, OrderByKind, OrderByOptions, Query, Select, SelectFlavor,
+        SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableFactor, Value, VisitorMut,
+        WildcardAdditionalOptions,
     },
 };
 
@@ -24,13 +26,21 @@ use crate::{Error, Result};
 /// The schema of InfluxDB 3.
 pub(super) const IOX: &str = "iox";
 
-/// Functions of DuckDB, and what they are called here.
-const SAME: [(&str, &str); 4] = [
+/// Functions of other engines, and what they are called here.
+const SAME: [(&str, &str); 9] = [
     ("strftime", "to_char"),
     ("regexp_matches", "regexp_like"),
     ("make_timestamp", "to_timestamp_micros"),
     ("list", "array_agg"),
+    ("variance", "var_samp"),
+    ("every", "bool_and"),
+    ("len", "length"),
+    ("lcase", "lower"),
+    ("ucase", "upper"),
 ];
+
+/// Functions that give a part of a time, of the same name.
+const PARTS: [&str; 8] = ["year", "quarter", "month", "week", "day", "hour", "minute", "second"];
 
 /// Functions of InfluxDB 3 that select a point, the ordered aggregate that finds it, and which
 /// argument is its order.
@@ -105,6 +115,16 @@ impl VisitorMut for Translator<'_> {
         ControlFlow::Continue(())
     }
 
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
+        limit_by_fetch(query);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
+        qualify_wildcards(select);
+        ControlFlow::Continue(())
+    }
+
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
         // `FROM pump` of DuckDB.
         if select.flavor == SelectFlavor::FromFirstNoSelect {
@@ -171,11 +191,67 @@ impl Translator<'_> {
         let is = |name| is(function, name);
         Ok(match arguments.as_deref() {
             Some([]) if is("current_database") || is("current_schema") => Some(literal(self.database)),
-            Some([time]) if is("epoch") => {
-                Some(Expr::Function(call(function, "date_part", vec![literal("epoch"), (*time).clone()])))
+            Some([time]) if is("epoch") => Some(part_of("epoch", function, time)),
+            Some([time]) if let Some(part) = PARTS.into_iter().find(|part| is(part)) => {
+                Some(part_of(part, function, time))
+            }
+            Some([_, form]) if is("to_char") || is("date_format") || is("strftime") => {
+                check_form(form)?;
+                None
             }
             _ => None,
         })
+    }
+}
+
+/// Writes `FETCH FIRST 5 ROWS ONLY` as the limit that it is.
+fn limit_by_fetch(query: &mut Query) {
+    let is_plain = |fetch: &ast::Fetch| !fetch.with_ties && !fetch.percent;
+    let offset = match &query.limit_clause {
+        None => None,
+        Some(LimitClause::LimitOffset { limit: None, offset, limit_by }) if limit_by.is_empty() => offset.clone(),
+        Some(_) => return,
+    };
+    if let Some(fetch) = query.fetch.take_if(|fetch| is_plain(fetch)) {
+        let one = || Expr::Value(Value::Number("1".into(), false).into());
+        let limit = Some(fetch.quantity.unwrap_or_else(one));
+        query.limit_clause = Some(LimitClause::LimitOffset { limit, offset, limit_by: Vec::new() });
+    }
+}
+
+/// Names the table of `pump.*` as `FROM plant.pump` does: the planner knows it by all of its name.
+fn qualify_wildcards(select: &mut Select) {
+    let tables = select
+        .from
+        .iter()
+        .flat_map(|from| iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)));
+    let names: Vec<_> = tables
+        .filter_map(|table| match table {
+            TableFactor::Table { name, alias: None, .. } if name.0.len() > 1 => Some(name.clone()),
+            _ => None,
+        })
+        .collect();
+    for item in &mut select.projection {
+        if let SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) = item
+            && name.0.len() == 1
+            && let [of] = names.iter().filter(|of| of.0.last() == name.0.last()).collect::<Vec<_>>().as_slice()
+        {
+            *name = (*of).clone();
+        }
+    }
+}
+
+fn part_of(part: &str, called: &Function, time: &Expr) -> Expr {
+    Expr::Function(call(called, "date_part", vec![literal(part), time.clone()]))
+}
+
+/// Refuses the form of a time in letters of PostgreSQL or Java, all of which would be text.
+fn check_form(form: &Expr) -> Result<()> {
+    match text(form) {
+        Some(form) if !form.contains('%') && form.contains(|letter: char| letter.is_ascii_alphabetic()) => {
+            refuse(format!("{form:?} has nothing of the time in it: expected a form like '%Y-%m-%d %H:%M:%S'"))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -1,10 +1,11 @@
 //! From DataFusion's errors to ours: who is to blame, in words a caller can use.
 
-use std::{any::Any, io, time::Duration};
+use std::{any::Any, io, sync::Arc, time::Duration};
 
 use arrow::error::ArrowError;
 use datafusion::common::DataFusionError;
 use parquet::errors::ParquetError;
+use tokio::task::JoinError;
 
 use super::account::{ENDED, OVER_ITS_LIMIT};
 use crate::{
@@ -74,8 +75,18 @@ fn from_external(error: Box<dyn std::error::Error + Send + Sync>) -> Error {
     match error.downcast::<DataFusionError>() {
         Ok(inner) => from_datafusion(*inner),
         Err(other) if is_about_storage(&*other) => storage(&other.to_string()),
+        Err(other) if is_of_a_task(&*other) => task_failed(&other.to_string()),
         Err(other) => Error::Sql { reason: other.to_string() },
     }
+}
+
+/// Returns whether an error is the end of a task: a panic. Several that wait for one task share it.
+fn is_of_a_task(error: &(dyn std::error::Error + 'static)) -> bool {
+    error.is::<JoinError>() || error.is::<Arc<JoinError>>()
+}
+
+fn task_failed(message: &str) -> Error {
+    Error::internal(format!("a query task failed: {message}"))
 }
 
 fn is_about_storage(error: &(dyn std::error::Error + 'static)) -> bool {
@@ -159,7 +170,8 @@ fn from_leaf(error: &DataFusionError) -> Error {
         DataFusionError::ObjectStore(_) | DataFusionError::IoError(_) | DataFusionError::ParquetError(_) => {
             storage(&error.message())
         }
-        DataFusionError::ExecutionJoin(_) => Error::internal(format!("a query task failed: {}", error.message())),
+        DataFusionError::External(shared) if is_of_a_task(&**shared) => task_failed(&shared.to_string()),
+        DataFusionError::ExecutionJoin(_) => task_failed(&error.message()),
         DataFusionError::Internal(reason) => {
             tracing::error!(reason, "a statement met a bug of the query engine");
             Error::Sql { reason: format!("the statement cannot be run: {reason}") }
@@ -203,5 +215,24 @@ fn tidy(message: &str) -> String {
             format!("{before}{after}")
         }
         None => message.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ErrorKind;
+
+    #[tokio::test]
+    async fn a_task_that_ends_is_no_fault_of_a_statement() {
+        let task = tokio::spawn(std::future::pending::<()>());
+        task.abort();
+        let ended = Arc::new(task.await.unwrap_err());
+        let external = || DataFusionError::External(Box::new(Arc::clone(&ended)));
+        let in_context = DataFusionError::Context("Join Error".to_owned(), Box::new(external()));
+        let shared = DataFusionError::Shared(Arc::new(external()));
+        for error in [external(), in_context, shared] {
+            assert_eq!(from_datafusion(error).kind(), ErrorKind::Internal);
+        }
     }
 }

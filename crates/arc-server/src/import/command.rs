@@ -21,18 +21,20 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use serde_json::Value;
 
 use super::{
+    dry_run,
     remote::Remote,
-    show::{self, Progress, Rejects},
+    row_counts::RowCounts,
+    show::{ImportOutcome, Progress, Rejects},
 };
 use crate::{config::Config, errors::chain, server::open_engine};
 
 const FAILED: u8 = 1;
 const CANNOT_RUN: u8 = 2;
 const AFTER_HELP: &str = "\
-Line protocol (.lp), CSV (.csv, .tsv), Parquet (.parquet) and Arrow (.arrow, .arrows), each also with .gz or .zst behind it;
-- is standard input, whose format has to be said. What the types and times of a file were taken for is printed.
-An import that was interrupted goes on when it is begun again with the same files and options: what is stored is passed
-over, for as long as the store remembers (idempotency_window, 24 h). Files are known by their content, not their name.";
+Line protocol (.lp), CSV (.csv, .tsv), Parquet (.parquet) and Arrow (.arrow, .arrows), each also with .gz or .zst behind it,
+or alone in a .zip; - is standard input, whose format has to be said. What the types and times of a file were taken for is
+printed. An import that was interrupted goes on when it is begun again with the same files and options: what is stored is
+passed over, for as long as the store remembers (idempotency_window, 24 h). Files are known by their content, not their name.";
 
 /// Returns the command, for the command line's definition.
 pub(crate) fn command() -> Command {
@@ -65,6 +67,9 @@ pub(crate) fn command() -> Command {
             option("rejected", "PATH", "File to list refused rows in, as lines of JSON")
                 .value_parser(value_parser!(PathBuf)),
         )
+        .arg(Arg::new("check").long("check").action(ArgAction::SetTrue).help(
+            "Store nothing, and say what an import would: types, times, refused rows, rows that merge in the files",
+        ))
         .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON instead of text"))
 }
 
@@ -111,27 +116,40 @@ fn column_type(text: &str) -> Result<(String, ImportType), String> {
 /// Runs the command.
 pub(crate) fn run(arguments: &ArgMatches, config: &Config, environment: &[(OsString, OsString)]) -> ExitCode {
     let mut options = options(arguments);
+    let is_check = arguments.get_flag("check");
+    if !arguments.contains_id("url") || is_check {
+        // One write may take a quarter of the memory with its points, which are larger than CSV.
+        options.chunk_bytes = options.chunk_bytes.min(config.engine.memory_bytes / 64);
+    }
     let target = match arguments.get_one::<String>("url") {
         Some(url) => {
             options.durability = arguments.get_one::<String>("durability").map(|_| config.engine.durability);
             let credentials = Credentials::read(arguments, environment);
             let remote = credentials.and_then(|credentials| Remote::connect(url, &credentials));
-            remote.map(|remote| ImportDestination::Server(Box::new(remote)))
+            remote.map(|remote| Some(ImportDestination::Server(Box::new(remote))))
         }
-        None => {
-            // One write may take a quarter of the memory with its points, which are larger than CSV.
-            options.chunk_bytes = options.chunk_bytes.min(config.engine.memory_bytes / 64);
-            open_engine(config).map(ImportDestination::Directory)
-        }
+        None if is_check && !config.data_dir.exists() => Ok(None),
+        // Another process may have it open.
+        None if is_check => open_engine(&Config { reader: true, ..config.clone() })
+            .map(|engine| Some(ImportDestination::Directory(engine))),
+        None => open_engine(config).map(|engine| Some(ImportDestination::Directory(engine))),
     };
+    let target = target.and_then(|target| match target {
+        Some(target) if !is_check => Ok((target, None)),
+        real => {
+            options.durability = None;
+            let (engine, folder) = dry_run::store(config, real.as_ref(), &options)?;
+            Ok((ImportDestination::Directory(engine), Some(folder)))
+        }
+    });
     match target {
-        Ok(target) => run_into(&target, arguments, &options),
+        Ok((target, _folder)) => run_into(&target, arguments, &options),
         Err(error) => fail(exit_code(&error), &error),
     }
 }
 
 /// Where files go.
-enum ImportDestination {
+pub(super) enum ImportDestination {
     Directory(Engine),
     Server(Box<Remote>),
 }
@@ -147,10 +165,11 @@ fn run_into(target: &ImportDestination, arguments: &ArgMatches, options: &Import
             );
         }
     };
+    let is_check = arguments.get_flag("check");
     let files = arguments.get_many::<PathBuf>("files").into_iter().flatten();
     let (mut code, mut reports, mut tables) = (0, Vec::new(), BTreeSet::new());
     for path in files {
-        match one(target, path, options, &mut rejects) {
+        match one(target, path, options, is_check, &mut rejects) {
             Ok((report, mut done)) => {
                 code = code.max(if done.refused == 0 { 0 } else { FAILED });
                 reports.push(report);
@@ -195,16 +214,18 @@ fn one(
     target: &ImportDestination,
     path: &Path,
     options: &ImportOptions,
+    is_check: bool,
     rejects: &mut Rejects,
 ) -> Result<(Report, ImportReport), Error> {
     let file = open(path)?;
     let name = file.name().to_owned();
     let bytes = file.length();
     let mut progress = Progress::new(&name, bytes, rejects);
-    let target: &dyn ImportTarget = match target {
-        ImportDestination::Directory(engine) => engine,
-        ImportDestination::Server(remote) => remote.as_ref(),
+    let (target, engine): (&dyn ImportTarget, _) = match target {
+        ImportDestination::Directory(engine) => (engine, Some(engine)),
+        ImportDestination::Server(remote) => (remote.as_ref(), None),
     };
+    let before = engine.and_then(|engine| RowCounts::before(engine, options));
     let done = import(target, file, options, &mut |event| progress.event(event));
     progress.end();
     let lost = progress.failed.take();
@@ -212,7 +233,9 @@ fn one(
     if let Some(source) = lost {
         return Err(Error::Io { action: "list the refused rows of", path: path.to_owned(), source });
     }
-    Ok(((show::text(&name, &report), show::as_json(&name, &report)), report))
+    let merged = engine.zip(before).and_then(|(engine, before)| before.merged(engine, options, &report));
+    let outcome = ImportOutcome { name: &name, report: &report, merged, is_check };
+    Ok(((outcome.text(), outcome.as_json()), report))
 }
 
 /// Opens a file; what can be read only once, as standard input and pipes, is laid down first.

@@ -98,6 +98,8 @@ async fn run(app: &Arc<App>, request: Request, format: ImportFormat) -> Result<(
     // As for a write from the command line: one piece may take a quarter of the memory with its points.
     options.chunk_bytes = options.chunk_bytes.min(app.engine_memory / 64);
     let root = app.engine.path().to_owned();
+    options.unpack_in = Some(root.clone());
+    options.unpacked_bytes = u64::try_from(app.limits.import_bytes).unwrap_or(u64::MAX);
     let file = blocking(move || tempfile::tempfile_in(root)).await?;
     let file = file.map_err(|error| {
         Failure::from(Error::Io { action: "create a file in", path: app.engine.path().into(), source: error })

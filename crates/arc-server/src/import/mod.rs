@@ -3,8 +3,10 @@
 //! Reading files is `arc_core::import`'s part. Here is where they come from, where they go, and what is said about it.
 
 mod command;
+mod dry_run;
 mod endpoint;
 mod remote;
+mod row_counts;
 mod show;
 mod upload;
 

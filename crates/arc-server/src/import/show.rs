@@ -109,23 +109,60 @@ impl<'a> Progress<'a> {
     }
 }
 
-/// Returns a report as a line of text.
-pub(super) fn text(name: &str, report: &ImportReport) -> String {
-    let mut text = format!("{name}: {} rows stored, {} refused", report.rows, report.refused);
-    if report.rows_before > 0 {
-        let before = report.rows_before;
-        text.push_str(&format!(
-            ", {before} there from an earlier import of this file (to store them again, give another --id)"
-        ));
+/// What came of a file, or would.
+#[derive(Debug)]
+pub(super) struct ImportOutcome<'a> {
+    pub(super) name: &'a str,
+    pub(super) report: &'a ImportReport,
+    /// How many of the rows are no rows of their own, where that is known.
+    pub(super) merged: Option<u64>,
+    pub(super) is_check: bool,
+}
+
+impl ImportOutcome<'_> {
+    /// Returns a line of text, and what the columns were taken for.
+    pub(super) fn text(&self) -> String {
+        let Self { name, report, merged, is_check } = self;
+        let stored = if *is_check { "would be stored" } else { "stored" };
+        let mut text = format!("{name}: {} rows {stored}, {} refused", report.rows, report.refused);
+        if let Some(merged) = merged.filter(|merged| *merged > 0) {
+            text.push_str(&format!(", {merged} merged with rows of the same tags and time"));
+        }
+        if report.rows_before > 0 {
+            let before = report.rows_before;
+            text.push_str(&format!(
+                ", {before} there from an earlier import of this file (to store them again, give another --id)"
+            ));
+        }
+        let columns: Vec<String> = report.types.iter().filter(|column| column.kind != "time").map(one_column).collect();
+        if !columns.is_empty() {
+            text.push_str(&format!("\n  {}", columns.join(", ")));
+        }
+        if let Some(times) = &report.time_form {
+            text.push_str(&format!("\n  times: {times}"));
+        }
+        text
     }
-    let columns: Vec<String> = report.types.iter().filter(|column| column.kind != "time").map(one_column).collect();
-    if !columns.is_empty() {
-        text.push_str(&format!("\n  {}", columns.join(", ")));
+
+    /// Returns it as JSON.
+    pub(super) fn as_json(&self) -> Value {
+        let Self { name, report, merged, is_check } = self;
+        json!({
+            "file": name,
+            "check": is_check,
+            "rows": report.rows,
+            "rows_before": report.rows_before,
+            "rows_merged": merged,
+            "refused": report.refused,
+            "refusals": refusals(report),
+            "tables": report.tables,
+            "columns": report.columns,
+            "types": types(report),
+            "time_form": report.time_form,
+            "time_min": report.times.map(|(oldest, _)| timestamp::format(oldest)),
+            "time_max": report.times.map(|(_, newest)| timestamp::format(newest)),
+        })
     }
-    if let Some(times) = &report.time_form {
-        text.push_str(&format!("\n  times: {times}"));
-    }
-    text
 }
 
 fn one_column(column: &ImportColumn) -> String {
@@ -148,23 +185,6 @@ pub(super) fn types(report: &ImportReport) -> Vec<Value> {
         })
     };
     report.types.iter().map(one).collect()
-}
-
-/// Returns a report as JSON.
-pub(super) fn as_json(name: &str, report: &ImportReport) -> Value {
-    json!({
-        "file": name,
-        "rows": report.rows,
-        "rows_before": report.rows_before,
-        "refused": report.refused,
-        "refusals": refusals(report),
-        "tables": report.tables,
-        "columns": report.columns,
-        "types": types(report),
-        "time_form": report.time_form,
-        "time_min": report.times.map(|(oldest, _)| timestamp::format(oldest)),
-        "time_max": report.times.map(|(_, newest)| timestamp::format(newest)),
-    })
 }
 
 /// Returns the refused rows that a report names.

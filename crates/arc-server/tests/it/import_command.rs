@@ -84,6 +84,40 @@ fn files_go_into_a_directory_or_a_server_and_refused_rows_are_listed() {
 }
 
 #[test]
+fn a_check_says_what_an_import_would_and_stores_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("a.csv"), "time,host,v\n1700000000,a,1\n1700000000,a,2\n1700000001,b,2\nsoon,c,3\n")
+        .unwrap();
+    fs::write(dir.path().join("a.lp"), "m,host=a v=1i 1700000000\nm,host=b v=\"x\" 1700000001\n").unwrap();
+    let server = Running::start(&dir.path().join("served"));
+    let url = server.url();
+    let words = ["--db", "t", "--table", "m", "--tags", "host", "--precision", "s"];
+    let run = |more: &[&str]| said(&import(&[&words[..], more].concat(), dir.path()));
+    let types = "\n  host tag, v integer\n";
+    let merged = "1 refused, 1 merged with rows of the same tags and time";
+    // There is no directory yet, and there is none afterwards.
+    let (code, out, err) = run(&["--check", "--data-dir", "own", "a.csv"]);
+    assert_eq!((code, out), (1, format!("a.csv: 3 rows would be stored, {merged}{types}")), "{err}");
+    assert!(err.contains("a.csv, row 5, column time: \"soon\" is no time"), "{err}");
+    assert!(!dir.path().join("own").exists());
+    let (code, out, err) = run(&["--check", "--url", &url, "a.csv"]);
+    assert_eq!((code, out), (1, format!("a.csv: 3 rows would be stored, {merged}{types}")), "{err}");
+    assert_eq!(server.query("SELECT count(*) FROM information_schema.tables WHERE table_name = 'm'"), json!([[0]]));
+    // What is stored says the types, also to a check beside the process that has the directory open.
+    run(&["--url", &url, "a.csv"]);
+    for to in [["--url", &url], ["--data-dir", "served"]] {
+        let (code, out, err) = run(&[&["--check", "--json"], &to[..], &["a.lp", "a.csv"]].concat());
+        let files: Value = serde_json::from_str(&out).unwrap();
+        assert_eq!((code, &files[0]["refused"], &files[1]["rows"]), (1, &json!(1), &json!(3)), "{out}{err}");
+        assert_eq!((&files[0]["check"], &files[1]["rows_merged"]), (&json!(true), &json!(2)), "{out}");
+    }
+    assert_eq!(server.query("SELECT host, v FROM m ORDER BY host"), json!([["a", 2], ["b", 2]]));
+    let (_, out, err) = run(&["--data-dir", "own", "a.csv", "a.lp"]);
+    let stored = format!("a.csv: 3 rows stored, {merged}{types}a.lp: 1 rows stored, {merged}\n");
+    assert_eq!(out, stored, "{err}");
+}
+
+#[test]
 fn cells_of_csv_have_the_types_that_the_settings_of_a_server_say() {
     let dir = tempfile::tempdir().unwrap();
     let settings = ["--string-columns", "attr_*", "--on-conflict", "widen"];

@@ -125,7 +125,8 @@ async fn bad_imports_are_refused_with_what_is_wrong() {
     let path = "/api/v1/import/csv?db=t&measurement=m&precision=s";
     let csv = || form("file", "a.csv", b"time,v\n1,2\n");
     let cut = csv()[..csv().len() - 10].to_vec();
-    let cases: [(&str, Vec<u8>, u16, &str); 13] = [
+    let bomb = gzip(&vec![0; 200 << 10]);
+    let cases: [(&str, Vec<u8>, u16, &str); 14] = [
         ("/api/v1/import/csv?db=t", csv(), 400, "measurement is required"),
         ("/api/v1/import/parquet?db=t", csv(), 400, "measurement is required"),
         ("/api/v1/import/csv?db=t&measurement=m&time_format=unix", csv(), 400, "time_format"),
@@ -138,6 +139,7 @@ async fn bad_imports_are_refused_with_what_is_wrong() {
         (path, form("file", "a.csv", b"a,b\n1,2\n"), 422, "no column \"time\""),
         ("/api/v1/import/parquet?db=t&measurement=m", csv(), 422, "no good Parquet file"),
         (path, form("file", "a.csv", &vec![b'x'; 200 << 10]), 413, "max_import_bytes"),
+        ("/api/v1/import/parquet?db=t&measurement=m", form("file", "a", &bomb), 422, "when it is unpacked"),
         ("/api/v1/import/csv?db=information_schema&measurement=m&precision=s", csv(), 400, "information_schema"),
     ];
     for (path, body, status, says) in cases {
@@ -147,5 +149,5 @@ async fn bad_imports_are_refused_with_what_is_wrong() {
     server.lines("m v=\"text\" 1").await;
     upload(&server, path, &[], form("file", "a.csv", b"time,v\n1,2\n")).await;
     assert_eq!(server.rows("SELECT count(*) FROM m").await, json!([[2]]));
-    assert_eq!(server.get("/api/v1/import/stats").await.json()["stats"]["total_errors"], 14);
+    assert_eq!(server.get("/api/v1/import/stats").await.json()["stats"]["total_errors"], 15);
 }

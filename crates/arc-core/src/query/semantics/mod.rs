@@ -77,7 +77,8 @@ impl AnalyzerRule for Semantics {
                 })?;
                 Ok(expr.update_data(|expr| name.restore(expr)))
             })?;
-            plan.transform_data(|plan| rewritten(plan, Phase::First))
+            plan.transform_data(|plan| Ok(needless_orders::distinct_once(plan)))?
+                .transform_data(|plan| rewritten(plan, Phase::First))
         })?;
         subqueries::above_aggregates(plan.data)
     }

@@ -1,9 +1,13 @@
-//! `ORDER BY` in the parentheses of an aggregate whose value is the same in any order: left out.
+//! Keys of `ORDER BY` in the parentheses of an aggregate that make no difference: left out.
 //!
-//! DataFusion hands the keys over beside the values, and some of its functions end the query where they find more than one
-//! column.
+//! DataFusion hands the keys over beside the values. Some of its functions, whose value is the same in any order, end the
+//! query where they find more than one column; others count an expression that stands there twice once, and panic over the
+//! second column. So it is with what is `DISTINCT ON`.
 
-use datafusion::{common::tree_node::Transformed, logical_expr::Expr};
+use datafusion::{
+    common::tree_node::Transformed,
+    logical_expr::{Distinct, Expr, LogicalPlan},
+};
 
 /// Aggregates that give the same in any order, but for how floats are rounded.
 const OF_ANY_ORDER: [&str; 32] = [
@@ -41,15 +45,36 @@ const OF_ANY_ORDER: [&str; 32] = [
     "var_samp",
 ];
 
-/// Returns an aggregate without an order that makes no difference.
+/// Returns an aggregate without the keys that make no difference.
 pub(super) fn left_out(expr: Expr) -> Transformed<Expr> {
-    match expr {
-        Expr::AggregateFunction(mut function)
-            if !function.params.order_by.is_empty() && OF_ANY_ORDER.contains(&function.func.name()) =>
-        {
-            function.params.order_by.clear();
-            Transformed::yes(Expr::AggregateFunction(function))
+    let Expr::AggregateFunction(mut function) = expr else { return Transformed::no(expr) };
+    let keys = &mut function.params.order_by;
+    let count = keys.len();
+    match OF_ANY_ORDER.contains(&function.func.name()) {
+        true => keys.clear(),
+        false => leave_out_repeated(keys, |key| &key.expr),
+    }
+    let changed = keys.len() < count;
+    Transformed::new_transformed(Expr::AggregateFunction(function), changed)
+}
+
+/// Returns a plan that is `DISTINCT ON` each expression once.
+pub(super) fn distinct_once(plan: LogicalPlan) -> Transformed<LogicalPlan> {
+    let LogicalPlan::Distinct(Distinct::On(mut distinct)) = plan else { return Transformed::no(plan) };
+    let count = distinct.on_expr.len();
+    leave_out_repeated(&mut distinct.on_expr, |expr| expr);
+    let changed = distinct.on_expr.len() < count;
+    Transformed::new_transformed(LogicalPlan::Distinct(Distinct::On(distinct)), changed)
+}
+
+/// Leaves out keys whose expression stands before them: its equal values come one after the other already.
+fn leave_out_repeated<K>(keys: &mut Vec<K>, expr: impl Fn(&K) -> &Expr) {
+    let mut place = 0;
+    while place < keys.len() {
+        let (before, rest) = keys.split_at(place);
+        match rest.first().is_some_and(|key| before.iter().any(|other| expr(other) == expr(key))) {
+            true => drop(keys.remove(place)),
+            false => place += 1,
         }
-        other => Transformed::no(other),
     }
 }

@@ -82,13 +82,61 @@ async fn functions_of_other_engines_have_their_names() {
         ("regexp_matches('host-1', '^host-[0-9]$')", "true"),
         ("make_timestamp(1500000)", "1970-01-01T00:00:01.500Z"),
         ("current_database() || '.' || current_schema()", "db.db"),
+        ("Year(TIMESTAMP '2025-02-03 04:05:06') * 100 + month(TIMESTAMP '2025-02-03 04:05:06')", "202502"),
+        ("hour(TIMESTAMP '2025-02-03 04:05:06') * 60 + minute(TIMESTAMP '2025-02-03 04:05:06')", "245"),
+        ("len('abc') || ucase('d') || lcase('E')", "3De"),
     ];
     for (expression, expected) in cases {
         assert_eq!(store.rows(&format!("SELECT {expression}")).await, [expected], "{expression}");
     }
     assert_eq!(store.rows("SELECT array_length(list(host)) FROM m").await, ["6"]);
+    assert_eq!(store.rows("SELECT variance(x) = var_samp(x), every(x > 0) FROM m").await, ["true|true"]);
     // A column may be called so.
     assert_eq!(store.rows("SELECT epoch FROM (SELECT 1 AS epoch)").await, ["1"]);
+}
+
+#[tokio::test]
+async fn the_form_of_a_time_in_letters_is_refused() {
+    let store = store();
+    for call in ["to_char(time, 'YYYY-MM-DD')", "strftime(time, 'yyyy')", "DATE_FORMAT(time, 'dd.MM.')"] {
+        let said = store.error(&format!("SELECT {call} FROM m")).await.to_string();
+        assert!(said.contains("expected a form like '%Y-%m-%d"), "{call}: {said}");
+    }
+    assert_eq!(store.rows("SELECT to_char(time, '--'), to_char(time, '%Y') FROM m LIMIT 1").await, ["--|1970"]);
+}
+
+#[tokio::test]
+async fn a_table_of_a_database_has_its_columns_by_its_own_name() {
+    let store = store();
+    store.put("other", TableBuilder::new("m").part(Buffer, vec![(7, vec![("y", Float(1.0))])]));
+    let same = [
+        ("SELECT m.* FROM db.m ORDER BY time", "SELECT * FROM m ORDER BY time"),
+        ("SELECT m.* FROM iox.m ORDER BY time", "SELECT * FROM m ORDER BY time"),
+        ("SELECT b.*, m.* FROM other.m CROSS JOIN m b", "SELECT b.*, a.* FROM other.m a CROSS JOIN m b"),
+        ("SELECT (SELECT count(*) FROM (SELECT m.* FROM db.m))", "SELECT count(*) FROM m"),
+    ];
+    for (sql, plain) in same {
+        assert_eq!(store.rows(sql).await, store.rows(plain).await, "{sql}");
+    }
+    assert!(store.error("SELECT m.* FROM db.m CROSS JOIN other.m").await.to_string().contains("qualifier m"));
+}
+
+#[tokio::test]
+async fn fetch_first_is_a_limit() {
+    let store = store();
+    for (fetch, limit) in [
+        ("FETCH FIRST 2 ROWS ONLY", "LIMIT 2"),
+        ("FETCH NEXT ROW ONLY", "LIMIT 1"),
+        ("OFFSET 1 ROW FETCH NEXT 3 ROWS ONLY", "LIMIT 3 OFFSET 1"),
+    ] {
+        let ask = |end| {
+            format!(
+                "SELECT count(*) FROM (SELECT x FROM m ORDER BY time {end}) UNION ALL SELECT x FROM m ORDER BY 1 {end}"
+            )
+        };
+        assert_eq!(store.rows(&ask(fetch)).await, store.rows(&ask(limit)).await, "{fetch}");
+    }
+    store.error("SELECT x FROM m ORDER BY x FETCH FIRST 2 ROWS WITH TIES").await;
 }
 
 #[tokio::test]

@@ -431,6 +431,42 @@ async fn an_item_of_a_list_is_that_of_the_whole_list() {
 }
 
 #[tokio::test]
+async fn a_key_that_is_written_twice_counts_once() {
+    let sorted = [
+        "SELECT first_value(n ORDER BY [keys], n), last_value(n ORDER BY [keys], n) FROM t",
+        "SELECT first_value(n ORDER BY [keys], n), last_value(n ORDER BY [keys], n) FROM t GROUP BY h ORDER BY h",
+        "SELECT nth_value(n, 2 ORDER BY [keys], n), array_agg(n ORDER BY [keys], n) FROM t GROUP BY h ORDER BY h",
+        "SELECT string_agg(s, ',' ORDER BY n, [keys], n) FROM t GROUP BY h ORDER BY h",
+        "SELECT DISTINCT ON (i) n FROM t ORDER BY i, [keys], n",
+        "SELECT n FROM t ORDER BY [keys], n LIMIT 7",
+        "SELECT n, sum(n) OVER (ORDER BY [keys], n) FROM t ORDER BY n",
+    ];
+    let grouped = [
+        "SELECT DISTINCT ON ([keys]) n FROM t ORDER BY [keys], n",
+        "SELECT n, row_number() OVER (PARTITION BY [keys] ORDER BY n) FROM t ORDER BY n",
+        "SELECT count(*), min(n) FROM t GROUP BY [keys] ORDER BY min(n)",
+    ];
+    let named = [
+        ("array_agg(DISTINCT i ORDER BY i)", "array_agg(DISTINCT i ORDER BY i, i)"),
+        ("first_value(n ORDER BY i, n)", "first_value(n ORDER BY i, j, n)"),
+    ];
+    for store in stores() {
+        for key in ["i", "h", "x", "upper(h)", "i % 2"] {
+            let (same, backwards) = (format!("{key}, {key}"), format!("{key}, {key} DESC"));
+            let of_sorts = sorted.iter().flat_map(|sql| [(sql, &same), (sql, &backwards)]);
+            for (sql, keys) in of_sorts.chain(grouped.iter().map(|sql| (sql, &same))) {
+                let twice = sql.replace("[keys]", keys);
+                assert_eq!(store.rows(&twice).await, store.rows(&sql.replace("[keys]", key)).await, "{twice}");
+            }
+        }
+        for (once, twice) in named {
+            let ask = |call| format!("SELECT {call} FROM (SELECT *, i AS j FROM t) GROUP BY h ORDER BY h");
+            assert_eq!(store.rows(&ask(twice)).await, store.rows(&ask(once)).await, "{twice}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_computed_key_of_a_set_is_a_column_of_that_value() {
     let keys = [
         "NOT (i IN (1, NULL) AND i IN (0, 1))",
