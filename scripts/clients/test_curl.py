@@ -59,6 +59,7 @@ curl --request POST "$URL/api/v2/write?org=any&bucket=plant&precision=s" --heade
     (r"""curl "$URL/api/v2/ready" """, 200, '"status":"ready"'),
     (r"""curl "$URL/api/v2/setup" """, 200, '"allowed":false'),
     (r"""curl --request GET "$URL/api/v2/orgs?org=any" --header "Authorization: Token $TOKEN" """, 200, '"name":"any"'),
+    (r"""curl "$URL/api/v2/me" --header "Authorization: Token $TOKEN" """, 200, '"name":"admin"'),
     (r"""curl --request GET "$URL/api/v2/buckets?name=plant" --header "Authorization: Token $TOKEN" """, 200, '"everySeconds":8640000000'),
     (r"""curl --request POST "$URL/api/v2/delete?org=any&bucket=plant" --header "Authorization: Token $TOKEN" --header "Content-Type: application/json" \
   --data '{"start": "2020-01-01T00:00:00Z", "stop": "2030-01-01T00:00:00Z", "predicate": "_measurement=\"pump\" AND id=\"a\""}'""", 204, ""),

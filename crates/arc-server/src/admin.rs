@@ -223,7 +223,12 @@ pub(crate) async fn metrics_by_part(State(app): State<Arc<App>>) -> Response {
 
 /// Reads a request body that is JSON, whatever `Content-Type` says.
 pub(crate) fn parse(body: &[u8]) -> Result<Value, Failure> {
-    serde_json::from_slice(body).map_err(|e| Failure::bad_request(format!("Invalid request body: {e}")))
+    serde_json::from_slice(without_mark(body)).map_err(|e| Failure::bad_request(format!("Invalid request body: {e}")))
+}
+
+/// Returns a text without the byte order mark that PowerShell and .NET put before one.
+pub(crate) fn without_mark(text: &[u8]) -> &[u8] {
+    text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text)
 }
 
 /// Returns the milliseconds since `started`, with three places.

@@ -8,7 +8,7 @@ use super::{
     frame::{FrameKind, WriteMeta},
     write::{self, WriteRequest},
 };
-use crate::{PendingWrite, Result, WriteOptions, Written};
+use crate::{PendingWrite, Result, WriteOptions, Written, ingest::BYTE_ORDER_MARK};
 
 impl Engine {
     /// Writes line protocol with the default settings and waits until it is as durable as the
@@ -61,7 +61,7 @@ impl Engine {
     ///
     /// As [`write_lp`](Self::write_lp).
     pub fn submit_lp(&self, database: &str, body: Bytes, options: &WriteOptions) -> Result<PendingWrite> {
-        self.submit(FrameKind::LineProtocol, database, None, body, options)
+        self.submit(FrameKind::LineProtocol, database, None, without_mark(body), options)
     }
 
     /// Writes MessagePack (columnar, rows, or arrays of both) and waits until it is durable.
@@ -234,5 +234,14 @@ impl Engine {
         let clock_ns = (now_ns != receive_ns).then_some(now_ns);
         let meta = WriteMeta { clock_ns, ..WriteMeta::new(database, table, receive_ns, options) };
         shared.submit(WriteRequest { kind, body, meta }, options)
+    }
+}
+
+/// Returns a text without the byte order mark that PowerShell and .NET put before one: it would be a part of the name of the
+/// first measurement.
+fn without_mark(text: Bytes) -> Bytes {
+    match text.strip_prefix(BYTE_ORDER_MARK) {
+        Some(rest) => text.slice_ref(rest),
+        None => text,
     }
 }

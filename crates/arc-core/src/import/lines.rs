@@ -9,7 +9,7 @@ use arc_lp::{Chunks, ResumableSink, Series, Sink, Text};
 use bytes::Bytes;
 
 use super::{FileChunk, ImportBody, ImportOptions, ImportWrite, report::Extent, source::ImportSource};
-use crate::{Error, Result};
+use crate::{Error, Result, ingest::BYTE_ORDER_MARK};
 
 /// Reads all of `source`, and hands over piece after piece until `emit` says to stop.
 pub(super) fn read(
@@ -18,11 +18,15 @@ pub(super) fn read(
     emit: &mut dyn FnMut(FileChunk) -> bool,
 ) -> Result<()> {
     let mut bytes = source.read()?;
+    let failed = |error| Error::io("read", &source.name, error);
+    if bytes.fill_buf().map_err(failed)?.starts_with(BYTE_ORDER_MARK) {
+        bytes.consume(BYTE_ORDER_MARK.len());
+    }
     let (mut buffer, mut offset, mut line) = (Vec::new(), 0_u64, 1_u64);
     let mut wanted = options.chunk_bytes;
     let longest = options.longest_record();
     loop {
-        let is_end = fill(&mut *bytes, &mut buffer, wanted).map_err(|error| Error::io("read", &source.name, error))?;
+        let is_end = fill(&mut *bytes, &mut buffer, wanted).map_err(failed)?;
         let mut seen = Seen::new(options);
         let (end, lines) = match whole_records(&buffer, &mut seen, is_end) {
             (0, _) if !is_end && buffer.len() < longest => {

@@ -365,6 +365,17 @@ fn columns_of_csv_have_the_types_of_the_table_or_the_narrowest() {
 }
 
 #[test]
+fn a_byte_order_mark_is_no_part_of_a_measurement() {
+    for table in [None, Some("t".to_owned())] {
+        let options = ImportOptions { database: "d".to_owned(), table, chunk_bytes: 1, ..ImportOptions::new() };
+        let (_dir, engine) = engine();
+        let report = all_of("a.lp", "\u{feff}t v=1 1\nt v=2 2\n".as_bytes(), &options, &engine).unwrap();
+        assert_eq!((report.rows, report.refused), (2, 0));
+        assert_eq!(rows(&engine, "t"), ["time=1 v=1.0", "time=2 v=2.0"]);
+    }
+}
+
+#[test]
 fn lines_that_are_bad_are_named_by_their_place_in_the_file() {
     let (_dir, engine) = engine();
     let mut body = String::new();

@@ -13,6 +13,9 @@ mod row_rules;
 mod staged;
 mod type_rules;
 
+/// What some programs put before a text in UTF-8, which is no part of it.
+pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 pub use arrow::expanded_bytes;
 #[cfg(feature = "import")]
 pub(crate) use arrow::{ArrowReader, FileStream, needs_footer, odd_columns};

@@ -221,23 +221,31 @@ fn limit_by_fetch(query: &mut Query) {
 
 /// Names the table of `pump.*` as `FROM plant.pump` does: the planner knows it by all of its name.
 fn qualify_wildcards(select: &mut Select) {
-    let tables = select
-        .from
-        .iter()
-        .flat_map(|from| iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)));
-    let names: Vec<_> = tables
-        .filter_map(|table| match table {
-            TableFactor::Table { name, alias: None, .. } if name.0.len() > 1 => Some(name.clone()),
-            _ => None,
-        })
-        .collect();
+    let from = select.from.iter();
+    let tables: Vec<&TableFactor> =
+        from.flat_map(|from| iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation))).collect();
     for item in &mut select.projection {
         if let SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) = item
-            && name.0.len() == 1
-            && let [of] = names.iter().filter(|of| of.0.last() == name.0.last()).collect::<Vec<_>>().as_slice()
+            && let [part] = name.0.as_slice()
+            && let Some(wanted) = part.as_ident()
+            && let [TableFactor::Table { name: full, alias: None, .. }] =
+                tables.iter().copied().filter(|table| is_called(table, wanted)).collect::<Vec<_>>().as_slice()
         {
-            *name = (*of).clone();
+            *name = full.clone();
         }
+    }
+}
+
+/// Returns whether a statement may mean a table by a name.
+fn is_called(table: &TableFactor, wanted: &Ident) -> bool {
+    match table {
+        TableFactor::Table { alias: Some(alias), .. } | TableFactor::Derived { alias: Some(alias), .. } => {
+            alias.name.value == wanted.value
+        }
+        TableFactor::Table { name, alias: None, .. } => {
+            name.0.last().and_then(|part| part.as_ident()).is_some_and(|last| last.value == wanted.value)
+        }
+        _ => false,
     }
 }
 

@@ -34,6 +34,9 @@ export async function files(page, base, folder) {
   await of("broken.parquet").getByText("no Parquet file").waitFor();
   await accessible(page, "previews");
   await picture(page, "files");
+  await rooms.getByRole("button", { name: "Check", exact: true }).click();
+  await rooms.getByText("2 rows would be stored").waitFor();
+  await rooms.getByText("room tag, value float").waitFor();
   await rooms.getByRole("button", { name: "Import", exact: true }).click();
   await rooms.getByText("2 rows are stored").waitFor();
   const dropped = await page.evaluateHandle(() => {

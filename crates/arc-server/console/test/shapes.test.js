@@ -5,7 +5,7 @@ import { blocks } from "../src/lib/markdown.js";
 import { readOperator, toMs } from "../src/lib/plan.js";
 import { rate } from "../src/lib/rates.js";
 import { rowsOf } from "../src/lib/rows.js";
-import { MAX_SERIES, roles, seriesCsv, toSeries } from "../src/lib/series.js";
+import { MAX_SERIES, colourOf, roles, seriesCsv, toSeries } from "../src/lib/series.js";
 import { histogram, summarize } from "../src/lib/summary.js";
 
 const TIME = { name: "time", type: { kind: "timestamp", unit: "ns" } };
@@ -70,4 +70,14 @@ test("markdown is values, never markup; links lead to web pages alone", () => {
 test("a gap is no value of a series", () => {
   const rows = rowsOf([TIME, FLOAT], [[1n, Infinity], [2n, -0.5]]);
   assert.deepEqual(toSeries(rows, roles(rows.fields)).series, [{ name: "v", values: [null, -0.5] }]);
+});
+
+test("no two series of a chart have one colour, and none is near black or white", () => {
+  const colours = Array.from({ length: MAX_SERIES }, (_, index) => colourOf(index));
+  assert.equal(new Set(colours).size, MAX_SERIES);
+  for (const colour of colours) {
+    assert.match(colour, /^#[0-9a-f]{6}$/);
+    const parts = [1, 3, 5].map((at) => Number.parseInt(colour.slice(at, at + 2), 16));
+    assert.ok(Math.max(...parts) > 90 && Math.min(...parts) < 200, colour);
+  }
 });

@@ -139,6 +139,8 @@ fn token_routes() -> Router<Arc<App>> {
 fn influx_routes() -> Router<Arc<App>> {
     Router::new()
         .route("/api/v2/orgs", get(buckets::orgs))
+        .route("/api/v2/me", get(buckets::me))
+        .route("/api/v2/users", get(buckets::users))
         .route("/api/v2/buckets", get(buckets::list).post(buckets::create))
         .route("/api/v2/buckets/{id}", get(buckets::get).delete(buckets::drop))
         .route("/api/v2/delete", post(buckets::delete))

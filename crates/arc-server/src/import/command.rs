@@ -21,7 +21,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use serde_json::Value;
 
 use super::{
-    dry_run,
+    dry_run::DryRun,
     remote::Remote,
     row_counts::RowCounts,
     show::{ImportOutcome, Progress, Rejects},
@@ -128,7 +128,7 @@ pub(crate) fn run(arguments: &ArgMatches, config: &Config, environment: &[(OsStr
             let remote = credentials.and_then(|credentials| Remote::connect(url, &credentials));
             remote.map(|remote| Some(ImportDestination::Server(Box::new(remote))))
         }
-        None if is_check && !config.data_dir.exists() => Ok(None),
+        None if is_check && config.object_store.url.is_none() && is_empty(&config.data_dir) => Ok(None),
         // Another process may have it open.
         None if is_check => open_engine(&Config { reader: true, ..config.clone() })
             .map(|engine| Some(ImportDestination::Directory(engine))),
@@ -138,18 +138,32 @@ pub(crate) fn run(arguments: &ArgMatches, config: &Config, environment: &[(OsStr
         Some(target) if !is_check => Ok((target, None)),
         real => {
             options.durability = None;
-            let (engine, folder) = dry_run::store(config, real.as_ref(), &options)?;
-            Ok((ImportDestination::Directory(engine), Some(folder)))
+            let dry_run = DryRun::new(&std::env::temp_dir(), config.engine_options())?;
+            match &real {
+                Some(ImportDestination::Directory(real)) => dry_run.copy_tables(real, &options)?,
+                Some(ImportDestination::Server(real)) => dry_run.copy_table(real, &options)?,
+                None => {}
+            }
+            Ok((ImportDestination::Directory(dry_run.engine.clone()), Some(dry_run)))
         }
     });
     match target {
-        Ok((target, _folder)) => run_into(&target, arguments, &options),
+        Ok((target, _dry_run)) => run_into(&target, arguments, &options),
         Err(error) => fail(exit_code(&error), &error),
     }
 }
 
+/// Returns whether an import would make a data directory of a folder.
+#[expect(clippy::disallowed_methods, reason = "nothing has the directory open")]
+fn is_empty(folder: &Path) -> bool {
+    match std::fs::read_dir(folder) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
+}
+
 /// Where files go.
-pub(super) enum ImportDestination {
+enum ImportDestination {
     Directory(Engine),
     Server(Box<Remote>),
 }

@@ -12,7 +12,7 @@ use std::{
 };
 
 use arc_core::{
-    Error,
+    Engine, Error, Options,
     import::{ImportFile, ImportFormat, ImportOptions, ImportReport, import},
 };
 use axum::{
@@ -23,6 +23,8 @@ use hyper::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
 
 use super::{
+    dry_run::DryRun,
+    row_counts::RowCounts,
     show,
     upload::{self, Reservations},
 };
@@ -76,9 +78,10 @@ async fn answer(app: &Arc<App>, request: Request, format: ImportFormat) -> Respo
     let started = Instant::now();
     app.imports.requests.fetch_add(1, Ordering::Relaxed);
     match run(app, request, format).await {
-        Ok((options, report)) => {
-            app.imports.records.fetch_add(report.rows, Ordering::Relaxed);
-            reply(&options, format, &report, started)
+        Ok(imported) => {
+            let stored = if imported.is_check { 0 } else { imported.report.rows };
+            app.imports.records.fetch_add(stored, Ordering::Relaxed);
+            reply(&imported, format, started)
         }
         Err(failure) => {
             app.imports.errors.fetch_add(1, Ordering::Relaxed);
@@ -87,10 +90,48 @@ async fn answer(app: &Arc<App>, request: Request, format: ImportFormat) -> Respo
     }
 }
 
-async fn run(app: &Arc<App>, request: Request, format: ImportFormat) -> Result<(ImportOptions, ImportReport), Failure> {
+/// What came of a request, or would.
+struct Imported {
+    options: ImportOptions,
+    report: ImportReport,
+    /// How many of the rows are no rows of their own, of a check.
+    merged: Option<u64>,
+    is_check: bool,
+}
+
+/// Memory of a store that is there for a check.
+const CHECK_BYTES: usize = 64 << 20;
+
+/// Imports into a store of its own, and returns how many rows merged there.
+#[expect(clippy::disallowed_methods, reason = "the folder is for what nobody needs after a restart")]
+fn checked(real: &Engine, file: ImportFile, options: &ImportOptions) -> Result<(ImportReport, Option<u64>), Error> {
+    let below = real.path().join("tmp/query");
+    std::fs::create_dir_all(&below).map_err(|source| Error::Io { action: "create", path: below.clone(), source })?;
+    // What is resident is not the memory of this store alone.
+    let mut limits = Options::default();
+    (limits.memory_bytes, limits.max_resident_bytes) = (CHECK_BYTES, usize::MAX);
+    let dry_run = DryRun::new(&below, limits)?;
+    dry_run.copy_tables(real, options)?;
+    let before = RowCounts::before(&dry_run.engine, options);
+    let report = import(&dry_run.engine, file, options, &mut |_| {})?;
+    let merged = before.and_then(|before| before.merged(&dry_run.engine, options, &report));
+    dry_run.engine.close()?;
+    Ok((report, merged))
+}
+
+fn is_check(params: &Params) -> Result<bool, Failure> {
+    match params.get("check") {
+        None | Some("false") => Ok(false),
+        Some("true") => Ok(true),
+        Some(other) => Err(Failure::bad_request(format!("check: {other:?} is not valid; expected true or false"))),
+    }
+}
+
+async fn run(app: &Arc<App>, request: Request, format: ImportFormat) -> Result<Imported, Failure> {
     let (parts, body) = request.into_parts();
     let params = Params::of(&parts.uri)?;
     let mut options = options(&parts.headers, &params, format)?;
+    let is_check = is_check(&params)?;
     // Of line protocol the file itself names the tables, unless one of them is asked for.
     let caller = app.auth.caller(&parts.extensions)?;
     caller.check_target(Rights::WRITE, &options.database, options.table.as_deref())?;
@@ -110,11 +151,20 @@ async fn run(app: &Arc<App>, request: Request, format: ImportFormat) -> Result<(
     reservations.memory.give_up();
     // Not before: who sends slowly would keep others from importing.
     let slot = app.import_slot().await?;
+    if is_check {
+        reservations.memory.grow_to(CHECK_BYTES).await?;
+        options.chunk_bytes = options.chunk_bytes.min(CHECK_BYTES / 64);
+        options.durability = None;
+    }
     let engine = app.engine.clone();
     let imported = blocking(move || {
-        let done = import(&engine, ImportFile::new(upload.name, upload.file), &options, &mut |_| {});
+        let file = ImportFile::new(upload.name, upload.file);
+        let done = match is_check {
+            true => checked(&engine, file, &options),
+            false => import(&engine, file, &options, &mut |_| {}).map(|report| (report, None)),
+        };
         drop((slot, reservations));
-        done.map(|report| (options, report))
+        done.map(|(report, merged)| Imported { options, report, merged, is_check })
     });
     imported.await?.map_err(|error| match error {
         error @ Error::Import { .. } => Failure::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()),
@@ -168,7 +218,8 @@ fn options(headers: &HeaderMap, params: &Params, format: ImportFormat) -> Result
     Ok(options)
 }
 
-fn reply(options: &ImportOptions, format: ImportFormat, report: &ImportReport, started: Instant) -> Response {
+fn reply(imported: &Imported, format: ImportFormat, started: Instant) -> Response {
+    let Imported { options, report, merged, is_check } = imported;
     let mut result = json!({
         "database": options.database,
         // Rows that an earlier try had stored count: the client was not told then.
@@ -183,6 +234,10 @@ fn reply(options: &ImportOptions, format: ImportFormat, report: &ImportReport, s
             result.insert(key.to_owned(), value);
         }
     };
+    if *is_check {
+        put("check", true.into());
+        put("rows_merged", (*merged).into());
+    }
     if let Some((oldest, newest)) = report.times {
         put("time_range_min", timestamp::format(oldest).into());
         put("time_range_max", timestamp::format(newest).into());

@@ -8,8 +8,7 @@ use arc_core::{
 };
 use arrow::{array::AsArray, datatypes::Int64Type};
 
-/// A database with more tables than this is not counted.
-const MAX_TABLES: usize = 1_000;
+use super::dry_run::MAX_TABLES;
 
 /// The rows of the tables that an import may meet, before it.
 #[derive(Debug)]

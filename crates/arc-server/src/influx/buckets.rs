@@ -39,6 +39,22 @@ pub(crate) async fn orgs(State(app): State<Arc<App>>, request: Request) -> Resul
     Ok(ok(&json!({ "links": { "self": "/api/v2/orgs" }, "orgs": [org] })))
 }
 
+/// `GET /api/v2/me`: the token of the request, as the user that clients ask for.
+pub(crate) async fn me(caller: Caller) -> Response {
+    ok(&user(&caller))
+}
+
+/// `GET /api/v2/users`.
+pub(crate) async fn users(caller: Caller) -> Response {
+    ok(&json!({ "links": { "self": "/api/v2/users" }, "users": [user(&caller)] }))
+}
+
+fn user(caller: &Caller) -> Value {
+    let id = format!("{:016x}", caller.number().unwrap_or_default());
+    let name = caller.token().map_or("arc", |token| token.name.as_str());
+    json!({ "links": { "self": "/api/v2/me" }, "id": id, "name": name, "status": "active" })
+}
+
 /// `GET /api/v2/setup`: there is nothing to set up; the first start made a token.
 pub(crate) async fn setup() -> Response {
     ok(&json!({ "allowed": false }))

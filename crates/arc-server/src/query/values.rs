@@ -9,7 +9,7 @@ use arrow::array::{
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
-use crate::errors::Failure;
+use crate::{admin::without_mark, errors::Failure};
 
 /// Returns the row of values that the key `params` of a request has, if there is one.
 pub(crate) fn of(request: &[u8]) -> Result<Option<RecordBatch>, Failure> {
@@ -18,7 +18,7 @@ pub(crate) fn of(request: &[u8]) -> Result<Option<RecordBatch>, Failure> {
         #[serde(borrow)]
         params: Option<&'a RawValue>,
     }
-    match serde_json::from_slice(request).map_err(unreadable)? {
+    match serde_json::from_slice(without_mark(request)).map_err(unreadable)? {
         Request { params: Some(params) } => row(params.get()),
         Request { params: None } => Ok(None),
     }

@@ -97,9 +97,12 @@ fn a_check_says_what_an_import_would_and_stores_nothing() {
     let merged = "1 refused, 1 merged with rows of the same tags and time";
     // There is no directory yet, and there is none afterwards.
     let (code, out, err) = run(&["--check", "--data-dir", "own", "a.csv"]);
-    assert_eq!((code, out), (1, format!("a.csv: 3 rows would be stored, {merged}{types}")), "{err}");
+    assert_eq!((code, &out), (1, &format!("a.csv: 3 rows would be stored, {merged}{types}")), "{err}");
     assert!(err.contains("a.csv, row 5, column time: \"soon\" is no time"), "{err}");
     assert!(!dir.path().join("own").exists());
+    fs::create_dir(dir.path().join("empty")).unwrap();
+    assert_eq!(run(&["--check", "--data-dir", "empty", "a.csv"]).1, out);
+    assert_eq!(run(&["--check", "--data-dir", ".", "a.csv"]).0, 2);
     let (code, out, err) = run(&["--check", "--url", &url, "a.csv"]);
     assert_eq!((code, out), (1, format!("a.csv: 3 rows would be stored, {merged}{types}")), "{err}");
     assert_eq!(server.query("SELECT count(*) FROM information_schema.tables WHERE table_name = 'm'"), json!([[0]]));

@@ -61,6 +61,32 @@ async fn csv_is_stored_and_described() {
 }
 
 #[tokio::test]
+async fn a_check_says_what_would_be_stored_and_stores_nothing() {
+    let server = Server::new();
+    server.lines("m,host=a v=1i 1").await;
+    let csv = b"time,host,v\n1700000000,a,1\n1700000000,a,2\n1700000001,b,x\n";
+    let path = "/api/v1/import/csv?db=t&measurement=m&tags=host&precision=s&check=";
+    let checked = upload(&server, &format!("{path}true"), &[], form("file", "a.csv", csv)).await.json();
+    let result = &checked["result"];
+    assert_eq!((&checked["status"], &result["check"]), (&json!("partial"), &json!(true)), "{checked}");
+    assert_eq!((&result["rows_imported"], &result["rows_rejected"]), (&json!(2), &json!(1)), "{checked}");
+    // The table says that host is a tag, and that v is no text.
+    assert_eq!((&result["rows_merged"], &result["rejected"][0]["row"]), (&json!(1), &json!(4)), "{checked}");
+    assert_eq!(server.rows("SELECT host, v FROM m").await, json!([["a", 1]]));
+    let new =
+        upload(&server, "/api/v1/import/lp?db=new&check=true", &[], form("file", "a.lp", b"n v=1\nn v=2\n")).await;
+    assert_eq!(new.json()["result"]["rows_imported"], 2, "{new:?}");
+    assert!(server.engine.databases().iter().all(|database| database.name != "new"));
+    assert_eq!(server.get("/api/v1/import/stats").await.json()["stats"]["total_records"], 0);
+    let left = std::fs::read_dir(server.engine.path().join("tmp/query")).unwrap();
+    let left: Vec<_> = left.map(|entry| entry.unwrap().path()).filter(|path| path.join("data").exists()).collect();
+    assert!(left.is_empty(), "{left:?}");
+    upload(&server, &format!("{path}yes"), &[], form("file", "a.csv", csv)).await.is(400, "expected true or false");
+    let stored = upload(&server, &format!("{path}false"), &[], form("file", "a.csv", csv)).await.json();
+    assert_eq!((&stored["result"]["rows_imported"], &stored["result"]["check"]), (&json!(2), &json!(null)), "{stored}");
+}
+
+#[tokio::test]
 async fn parquet_and_lines_are_stored_and_counted() {
     let server = Server::new();
     let time: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![1, 2]));

@@ -9,6 +9,9 @@ use crate::{auth::Closed, support::Server};
 async fn buckets_are_databases() {
     let server = Server::with(|config| config.delete.enabled = true);
     assert_eq!(server.get("/api/v2/orgs?org=plant").await.json()["orgs"][0]["name"], "plant");
+    let me = server.get("/api/v2/me").await.json();
+    assert_eq!((&me["name"], &me["status"]), (&json!("arc"), &json!("active")));
+    assert_eq!(server.get("/api/v2/users").await.json()["users"], json!([me]));
     assert_eq!(server.get("/api/v2/buckets").await.json()["buckets"], json!([]));
     let wanted =
         json!({"name": "telegraf", "orgID": "1", "retentionRules": [{"type": "expire", "everySeconds": 86_400}]});

@@ -24,6 +24,26 @@ async fn every_line_protocol_path_stores() {
 }
 
 #[tokio::test]
+async fn a_byte_order_mark_before_a_text_is_no_part_of_it() {
+    let server = Server::new();
+    let marked = |text: &str| format!("\u{feff}{text}").into_bytes();
+    for path in ["/write?db=t", "/api/v2/write?bucket=t", "/api/v1/write/line-protocol?db=t"] {
+        assert_eq!(server.post(path, marked("m v=1 1\nm v=2 2")).await.status, 204, "{path}");
+    }
+    assert_eq!(server.post("/write?db=t", gzip(&marked("m v=3 3"))).await.status, 204);
+    assert_eq!(server.post("/write?db=t", marked("")).await.status, 204);
+    let asked = marked("{\"sql\": \"SELECT count(*) FROM m WHERE v < $1\", \"params\": [2.5], \"database\": \"t\"}");
+    for path in ["/api/v1/query", "/api/v1/query/arrow"] {
+        assert_eq!(server.post(path, asked.clone()).await.status, 200, "{path}");
+    }
+    assert_eq!(server.post("/api/v1/query", asked).await.json()["data"], json!([[2]]));
+    assert_eq!(
+        server.rows("SELECT table_name FROM information_schema.tables WHERE table_schema = 't'").await,
+        json!([["m"]])
+    );
+}
+
+#[tokio::test]
 async fn every_msgpack_path_stores() {
     let server = Server::new();
     for (n, path) in MESSAGE_PACK.iter().enumerate() {

@@ -80,8 +80,8 @@ fn asked_type(function: &str, text: &str) -> Option<DataType> {
 }
 
 /// Refuses types whose values cannot all be shown: zones that nobody knows, and `Date64`, of which DataFusion cannot write
-/// each. Of unions, maps without keys, dictionaries without codes, runs without ends and lists of no items it makes none, and
-/// of decimals with more zeros than digits it makes what overflows.
+/// each. Of unions, maps without keys, dictionaries without codes, runs without ends and lists of no items it makes none, of
+/// decimals with more zeros than digits it makes what overflows, and at structures without fields it panics.
 pub(in super::super) fn check_type(data_type: &DataType) -> Result<()> {
     if fixed_bytes(data_type) > MAX_FIXED_BYTES {
         return plan_err!("a value of {data_type} would have more than {MAX_FIXED_BYTES} bytes, also where it is NULL");
@@ -114,6 +114,7 @@ pub(in super::super) fn check_type(data_type: &DataType) -> Result<()> {
         | DataType::LargeListView(item)
         | DataType::Map(item, _)
         | DataType::RunEndEncoded(_, item) => check_type(item.data_type()),
+        DataType::Struct(fields) if fields.is_empty() => plan_err!("a structure has one field or more"),
         DataType::Struct(fields) => fields.iter().try_for_each(|field| check_type(field.data_type())),
         _ => Ok(()),
     }

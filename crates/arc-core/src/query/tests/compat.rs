@@ -114,6 +114,7 @@ async fn a_table_of_a_database_has_its_columns_by_its_own_name() {
         ("SELECT m.* FROM iox.m ORDER BY time", "SELECT * FROM m ORDER BY time"),
         ("SELECT b.*, m.* FROM other.m CROSS JOIN m b", "SELECT b.*, a.* FROM other.m a CROSS JOIN m b"),
         ("SELECT (SELECT count(*) FROM (SELECT m.* FROM db.m))", "SELECT count(*) FROM m"),
+        ("SELECT m.* FROM db.m a CROSS JOIN (SELECT 1 AS one) m", "SELECT 1 FROM m"),
     ];
     for (sql, plain) in same {
         assert_eq!(store.rows(sql).await, store.rows(plain).await, "{sql}");

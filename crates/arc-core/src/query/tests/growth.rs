@@ -144,6 +144,8 @@ async fn types_of_which_no_value_is_small_are_refused_wherever_they_are_said() {
         ("NULL", "Union(Sparse)"),
         ("NULL", "RunEndEncoded(\"run_ends\": Utf8, \"values\": Int8)"),
         ("[]", "FixedSizeList(0, Int64)"),
+        ("struct(1, 2)", "Struct()"),
+        ("[struct(1)]", "List(Struct())"),
         ("1", "Decimal128(38, -39)"),
         ("1", "List(Decimal256(76, -100))"),
         ("x", "List(Union(Dense))"),

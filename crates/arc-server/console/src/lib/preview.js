@@ -75,5 +75,5 @@ export function csvPreview(text, { separator = separatorOf(text), goesOn = false
   const columns = names.map((name, column) => ({ name, type: narrowest(rows.map((row) => row[column] ?? "")) }));
   const called = columns.find(({ name }) => /^_?(time|timestamp|ts|date|datetime)$/i.test(name));
   const looks = columns.find(({ type }) => type === "time as text");
-  return { separator, columns, rows: rows.slice(0, 8), time: (called ?? looks ?? columns[0])?.name ?? "time" };
+  return { separator, columns, rows: rows.slice(0, 8), time: (called ?? looks)?.name ?? "" };
 }

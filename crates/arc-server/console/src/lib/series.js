@@ -67,3 +67,19 @@ export function seriesCsv({ ns, series }) {
   });
   return lines.map((line) => line.join(",")).join("\n") + "\n";
 }
+
+const COLOURS = ["#3b82d6", "#e0782f", "#2f9e6e", "#c2487b", "#8b6bd1", "#b8912a", "#2aa5b5", "#d05a4e", "#6d8b3a", "#7a7f8a"];
+/** Degrees between the hues of two series, after which none comes near another for long. */
+const GOLDEN = 137.508;
+
+/** Returns the colour of a series; no two of a chart have the same. */
+export function colourOf(index) {
+  if (index < COLOURS.length) return COLOURS[index];
+  const [hue, light] = [(index * GOLDEN) % 360, index % 2 === 0 ? 0.58 : 0.42];
+  const part = (from) => {
+    const at = (from + hue / 30) % 12;
+    const value = light - 0.55 * Math.min(light, 1 - light) * Math.max(-1, Math.min(at - 3, 9 - at, 1));
+    return Math.round(255 * value).toString(16).padStart(2, "0");
+  };
+  return `#${part(0)}${part(8)}${part(4)}`;
+}

@@ -221,7 +221,7 @@ export function Draw({ route }) {
       {data && data.times.length > 0 ? (
         <div class="pane">
           <Chart data={data} kind={want.kind} log={want.log} unit={want.unit} height={Math.max(280, Math.min(640, innerHeight - 340))} range={shownRange} onZoom={zoom} onReady={(picture) => { plot.current = picture; }} only={want.only} onOnly={(only) => set({ only })} title={title} />
-          <p class="hint">{["heat", "tiles"].includes(want.kind) ? "" : "Drag over the chart to zoom, click a series to see it alone. "}One point is {formatDuration(interval(ends.from, ends.to, POINTS))}.</p>
+          <p class="hint">{["heat", "tiles"].includes(want.kind) ? "" : "Drag over the chart to zoom, click a series to see it alone. "}Rows within {formatDuration(interval(ends.from, ends.to, POINTS))} are one point.</p>
         </div>
       ) : (
         !state.busy && !state.error && (tables.length === 0 || ready) && (

@@ -17,19 +17,25 @@ const KINDS = { csv: "csv", tsv: "csv", parquet: "parquet", lp: "lp", txt: "lp",
 
 /** Tells by its name what a file is; `a.csv.gz` is CSV. */
 function kindOf(name) {
-  const parts = name.toLowerCase().split(".").filter((part) => part !== "gz" && part !== "zst");
+  const parts = name.toLowerCase().split(".").filter((part) => !["gz", "zst", "zip"].includes(part));
   return KINDS[parts.at(-1)] ?? "csv";
 }
 
 const HEAD_BYTES = 64 * 1024;
 const SEPARATORS = [[",", "comma"], [";", "semicolon"], ["\t", "tab"], ["|", "bar"]];
-const TIMES = [["", "by their size"], ["epoch_s", "seconds"], ["epoch_ms", "milliseconds"], ["epoch_us", "microseconds"], ["epoch_ns", "nanoseconds"]];
+const TIMES = [
+  ["", "found in the file"],
+  ["epoch_s", "seconds since 1970"], ["epoch_ms", "milliseconds"], ["epoch_us", "microseconds"], ["epoch_ns", "nanoseconds"],
+  ["%d.%m.%Y", "31.1.2026"], ["%d.%m.%Y %H:%M", "31.1.2026 12:00"], ["%d/%m/%Y", "31/1/2026"], ["%d/%m/%Y %H:%M", "31/1/2026 12:00"],
+  ["%m/%d/%Y", "1/31/2026"], ["%m/%d/%Y %H:%M", "1/31/2026 12:00"],
+  ["excel", "days of a spreadsheet"], ["year", "years"], ["julian", "Julian days"], ["ordinal", "days of the calendar"],
+];
 
-/** Reads the beginning of a file as text, also of one that gzip has made small; `null` where that cannot be. */
+/** Reads the beginning of a file as text, also of one that gzip has made small; `null` of zstd and ZIP, which browsers cannot unpack. */
 async function headOf(file) {
   const part = file.slice(0, HEAD_BYTES);
   const magic = new Uint8Array(await part.slice(0, 4).arrayBuffer());
-  if (magic[0] === 0x28 && magic[1] === 0xb5 && magic[2] === 0x2f && magic[3] === 0xfd) return null;
+  if (["28b52ffd", "504b0304"].includes([...magic].map((byte) => byte.toString(16).padStart(2, "0")).join(""))) return null;
   if (magic[0] !== 0x1f || magic[1] !== 0x8b) return part.text();
   const reader = part.stream().pipeThrough(new DecompressionStream("gzip")).getReader();
   const text = new TextDecoder();
@@ -50,24 +56,24 @@ async function headOf(file) {
 /** Looks into a file: what is in it, as far as its beginning or its end says. */
 async function look(file) {
   const kind = kindOf(file.name);
-  const table = file.name.replace(/\.(gz|zst)$/i, "").replace(/\.[^.]*$/, "");
+  const table = file.name.replace(/\.(gz|zst|zip)$/i, "").replace(/\.[^.]*$/, "");
   const one = { file, kind, table, tags: "", times: "", state: "waits", progress: 0, columns: [], head: "", trouble: "" };
   try {
     if (kind === "parquet") {
       const { columns, rows } = await readParquet(file);
       const time = columns.find(({ name }) => /^_?(time|timestamp|ts|date|datetime)$/i.test(name)) ?? columns.find(({ type }) => type.startsWith("timestamp"));
-      return { ...one, columns, rowCount: rows, time: time?.name ?? "time" };
+      return { ...one, columns, rowCount: rows, time: time?.name ?? "" };
     }
     return { ...one, ...read(kind, (await headOf(file)) ?? "", file.size > HEAD_BYTES) };
   } catch (error) {
-    return { ...one, time: "time", trouble: error.message };
+    return { ...one, time: "", trouble: error.message };
   }
 }
 
 /** Reads the beginning of a text file as one of a kind; with `separator` as CSV that has it. */
 function read(kind, head, goesOn, separator) {
-  if (kind === "lp") return { head, goesOn, lines: check(goesOn ? head.slice(0, head.lastIndexOf("\n") + 1) : head), columns: [], time: "time" };
-  if (kind !== "csv" || head === "") return { head, goesOn, columns: [], time: "time" };
+  if (kind === "lp") return { head, goesOn, lines: check(goesOn ? head.slice(0, head.lastIndexOf("\n") + 1) : head), columns: [], time: "" };
+  if (kind !== "csv" || head === "") return { head, goesOn, columns: [], time: "" };
   const found = csvPreview(head, separator ? { separator, goesOn } : { goesOn });
   return { head, goesOn, separator: found.separator, columns: found.columns, rows: found.rows, time: found.time };
 }
@@ -82,20 +88,20 @@ export function Files() {
     setFiles((before) => [...before, ...more]);
   };
   const patch = (file, change) => setFiles((before) => before.map((one) => (one.file === file ? { ...one, ...change } : one)));
-  const upload = async (one) => {
-    patch(one.file, { state: "runs", progress: 0, error: "" });
-    const params = new URLSearchParams({ db: database });
+  const upload = async (one, check) => {
+    patch(one.file, { state: "runs", progress: 0, error: "", result: undefined });
+    const params = new URLSearchParams({ db: database, check });
     if (one.kind !== "lp") {
       params.set("measurement", one.table);
-      params.set("time_column", one.time);
+      if (one.time) params.set("time_column", one.time);
       if (one.tags.trim()) params.set("tags", one.tags);
     }
     if (one.kind !== "lp" && one.times) params.set("time_format", one.times);
     if (one.kind === "csv" && one.separator && one.separator !== ",") params.set("delimiter", one.separator === "\t" ? "tab" : one.separator);
     try {
       const { result, status } = await post(`api/v1/import/${one.kind}?${params}`, one.file, (progress) => patch(one.file, { progress }));
-      patch(one.file, { state: status === "ok" ? "done" : "partial", result });
-      app.refresh();
+      patch(one.file, { state: check ? "waits" : status === "ok" ? "done" : "partial", result });
+      if (!check) app.refresh();
     } catch (error) {
       patch(one.file, { state: "failed", error: error.message });
     }
@@ -107,7 +113,7 @@ export function Files() {
       </div>
       <label class={`drop ${over ? "over" : ""}`} onDragOver={(event) => { event.preventDefault(); setOver(true); }} onDragLeave={() => setOver(false)} onDrop={(event) => { event.preventDefault(); setOver(false); add(event.dataTransfer.files); }}>
         <b>Drop files here</b> or click to pick them
-        <small>CSV, Parquet or line protocol; gzip and zstd are fine</small>
+        <small>CSV, Parquet or line protocol; gzip, zstd and zip are fine</small>
         <input type="file" multiple onChange={(event) => { add(event.currentTarget.files); event.currentTarget.value = ""; }} />
       </label>
       {files.map((one) => (
@@ -124,14 +130,15 @@ export function Files() {
               <>
                 <Field label="Table"><input type="text" value={one.table} onInput={(event) => patch(one.file, { table: event.currentTarget.value })} /></Field>
                 <Field label="Time column">
-                  {one.columns.length > 1 ? <Select value={one.time} options={one.columns.map((column) => column.name)} onPick={(time) => patch(one.file, { time })} /> : <input type="text" value={one.time} onInput={(event) => patch(one.file, { time: event.currentTarget.value })} />}
+                  {one.columns.length > 1 ? <Select value={one.time} options={[["", "found by its name"], ...one.columns.map((column) => [column.name, column.name])]} onPick={(time) => patch(one.file, { time })} /> : <input type="text" value={one.time} placeholder="found by its name" onInput={(event) => patch(one.file, { time: event.currentTarget.value })} />}
                 </Field>
                 {one.kind === "csv" && one.separator && <Field label="Separator"><Select value={one.separator} options={SEPARATORS} onPick={(separator) => patch(one.file, read("csv", one.head, one.goesOn, separator))} /></Field>}
-                <Field label="Numbers as times"><Select value={one.times} options={TIMES} onPick={(times) => patch(one.file, { times })} /></Field>
+                <Field label="Form of times"><Select value={one.times} options={TIMES} onPick={(times) => patch(one.file, { times })} /></Field>
                 <Field label="Tags" hint="names, with commas"><input type="text" value={one.tags} onInput={(event) => patch(one.file, { tags: event.currentTarget.value })} /></Field>
               </>
             )}
-            <Button kind="primary" disabled={one.state === "runs" || database === ""} onClick={() => upload(one)}>{one.state === "runs" ? "Importing…" : "Import"}</Button>
+            <Button disabled={one.state === "runs" || database === ""} onClick={() => upload(one, true)}>Check</Button>
+            <Button kind="primary" disabled={one.state === "runs" || database === ""} onClick={() => upload(one, false)}>{one.state === "runs" ? "Importing…" : "Import"}</Button>
           </div>
           {one.trouble && one.state === "waits" && <Notice>{one.trouble}</Notice>}
           {one.state === "waits" && <Preview one={one} />}
@@ -179,10 +186,14 @@ function Preview({ one }) {
 
 function Imported({ result, database }) {
   const app = useApp();
-  const table = result.measurement ?? result.measurements?.[0];
+  const table = result.check ? undefined : result.measurement ?? result.measurements?.[0];
+  const types = result.types?.map(({ column, type, row, value }) => `${column} ${type}${type === "string" && row ? ` (row ${row}: ${JSON.stringify(value)})` : ""}`);
   return (
     <Notice kind={result.rows_rejected > 0 ? "bad" : "good"} action={table && <a class="button" href={href("draw", { table, db: database })} onClick={() => app.setDatabase(database)}>Draw {table}</a>}>
-      {count(result.rows_imported)} rows are stored{result.rows_rejected > 0 && `, ${count(result.rows_rejected)} were refused`}.
+      {count(result.rows_imported)} rows {result.check ? "would be" : "are"} stored{result.rows_merged > 0 && `, ${count(result.rows_merged)} of them merged with rows of the same tags and time`}
+      {result.rows_rejected > 0 && `, ${count(result.rows_rejected)} ${result.check ? "would be" : "were"} refused`}.
+      {types && <p>{types.join(", ")}</p>}
+      {result.time_form && <p>Times are {result.time_form}.</p>}
       {result.rejected?.length > 0 && <ul>{result.rejected.slice(0, 20).map((row) => <li key={row.row}>Row {row.row}{row.column && `, ${row.column}`}: {row.reason}</li>)}</ul>}
     </Notice>
   );

@@ -3,11 +3,10 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { short } from "../lib/display.js";
+import { colourOf } from "../lib/series.js";
 import { useApp } from "../ui.jsx";
 import { HeatMap } from "./heat.jsx";
 import { colour, tilesPicture, withLegend } from "./picture.js";
-
-const COLOURS = ["#3b82d6", "#e0782f", "#2f9e6e", "#c2487b", "#8b6bd1", "#b8912a", "#2aa5b5", "#d05a4e", "#6d8b3a", "#7a7f8a"];
 
 let loading = null;
 const library = () => (loading ??= import("./chart.js"));
@@ -77,7 +76,7 @@ export function Chart({ data, kind = "line", log = false, unit = "", height = 32
   const only = at < 0 ? null : at;
   const setOnly = onOnly ?? setPicked;
   const last = (values) => values.findLast((value) => value !== null && value !== undefined);
-  const entries = () => data.series.map(({ name, values }, index) => ({ name, value: text(last(values)), colour: COLOURS[index % COLOURS.length] })).filter((_, index) => only === null || index === only);
+  const entries = () => data.series.map(({ name, values }, index) => ({ name, value: text(last(values)), colour: colourOf(index) })).filter((_, index) => only === null || index === only);
   const picture = useRef(null);
   picture.current = () => (kind === "tiles" ? tilesPicture(title, entries()) : plot.current && withLegend(plot.current.ctx.canvas, title, entries()));
   useEffect(() => {
@@ -104,8 +103,8 @@ export function Chart({ data, kind = "line", log = false, unit = "", height = 32
           ...data.series.map(({ name }, index) => ({
             label: name,
             show: only === null || only === index,
-            stroke: COLOURS[index % COLOURS.length],
-            fill: kind === "area" || kind === "bars" ? `${COLOURS[index % COLOURS.length]}${kind === "bars" ? "b0" : "30"}` : undefined,
+            stroke: colourOf(index),
+            fill: kind === "area" || kind === "bars" ? `${colourOf(index)}${kind === "bars" ? "b0" : "30"}` : undefined,
             width: kind === "bars" ? 0 : 1.5,
             paths: paths(uPlot, kind),
             points: { show: kind === "points" ? true : undefined, size: 5 },
@@ -144,10 +143,10 @@ export function Chart({ data, kind = "line", log = false, unit = "", height = 32
     return (
       <div class="tiles">
         {data.series.map(({ name, values }, index) => (
-          <div class="tile" key={name} style={{ borderTopColor: COLOURS[index % COLOURS.length] }}>
+          <div class="tile" key={name} style={{ borderTopColor: colourOf(index) }}>
             <span>{name}</span>
             <b>{text(last(values))}</b>
-            <Spark values={values} colour={COLOURS[index % COLOURS.length]} />
+            <Spark values={values} colour={colourOf(index)} />
           </div>
         ))}
       </div>
@@ -162,7 +161,7 @@ export function Chart({ data, kind = "line", log = false, unit = "", height = 32
           {data.series.map(({ name, values }, index) => (
             <li key={name}>
               <button type="button" aria-pressed={only === index} class={only !== null && only !== index ? "dim" : ""} onClick={() => setOnly(only === index ? "" : name)} title="Show this series alone">
-                <i style={{ background: COLOURS[index % COLOURS.length] }} />
+                <i style={{ background: colourOf(index) }} />
                 {name || "value"}
                 <b>{text(cursor !== null ? values[cursor] : last(values))}</b>
               </button>
