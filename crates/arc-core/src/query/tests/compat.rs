@@ -117,7 +117,11 @@ async fn a_table_of_a_database_has_its_columns_by_its_own_name() {
         ("SELECT m.* FROM db.m a CROSS JOIN (SELECT 1 AS one) m", "SELECT 1 FROM m"),
     ];
     for (sql, plain) in same {
-        assert_eq!(store.rows(sql).await, store.rows(plain).await, "{sql}");
+        let (mut found, mut expected) = (store.rows(sql).await, store.rows(plain).await);
+        // A join has no order.
+        found.sort();
+        expected.sort();
+        assert_eq!(found, expected, "{sql}");
     }
     assert!(store.error("SELECT m.* FROM db.m CROSS JOIN other.m").await.to_string().contains("qualifier m"));
 }
