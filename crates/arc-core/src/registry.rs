@@ -13,10 +13,7 @@ mod staging_buffer;
 use std::{
     collections::BTreeMap,
     ops::{Deref, DerefMut},
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
+    sync::{Arc, OnceLock, atomic::Ordering},
     time::Duration,
 };
 
@@ -28,7 +25,7 @@ use crate::{
     buffer::{ChunkReader, SeriesIndex, TableBuffer, are_floats, live_rows},
     memory::MemoryBudget,
     model::{Column, ColumnStatistics, DataFile, TableSchema},
-    sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard},
+    sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, RwLock, RwLockReadGuard},
     view::{BufferPart, TableView},
 };
 

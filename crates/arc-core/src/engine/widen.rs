@@ -78,3 +78,21 @@ fn to_floats(table: &StagedTable) -> impl Iterator<Item = (&StagedTable, usize)>
     let widened = table.widened.iter().filter(|(_, column)| column.data_type == DataType::Float64);
     widened.map(move |(column, _)| (table, *column))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_decoded_while_a_column_changes_its_type_is_decoded_again() {
+        let database = Arc::new(Database::new("d", 0, false));
+        assert!(!Staged::new(&database).is_outdated());
+        // By a thread that has looked just before.
+        let settled = Settled::begin(&database);
+        let during = Staged::new(&database);
+        assert!(during.is_outdated(), "the change is not through");
+        drop(settled);
+        assert!(during.is_outdated());
+        assert!(!Staged::new(&database).is_outdated());
+    }
+}

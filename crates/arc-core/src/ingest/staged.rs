@@ -83,7 +83,7 @@ impl Rejections {
 #[derive(Debug)]
 pub(crate) struct Staged {
     pub(crate) database: Arc<Database>,
-    /// How often columns of the database had changed their type before.
+    /// How often columns of the database had begun or ended to change their type before.
     pub(crate) type_changes: u64,
     /// How often tables of it had been dropped before those of staged rows were found.
     pub(super) drops: u64,
@@ -109,9 +109,10 @@ impl Staged {
         }
     }
 
-    /// Returns whether a column of the database has changed its type since, or is about to.
+    /// Returns whether a column of the database has changed its type since, or is about to. So it is
+    /// of what was decoded while one was about to: nothing looks at its values any more.
     pub(crate) fn is_outdated(&self) -> bool {
-        self.type_changes != self.database.type_changes.load(Ordering::Acquire)
+        !self.type_changes.is_multiple_of(2) || self.type_changes != self.database.type_changes.load(Ordering::Acquire)
     }
 
     /// Returns the number of points that will be stored.

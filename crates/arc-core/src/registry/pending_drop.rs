@@ -5,10 +5,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
 };
 
 use hashbrown::HashSet;
@@ -17,6 +14,7 @@ use super::{Database, Registry, Table};
 use crate::{
     SequenceNumber,
     defects::{Defect, is_on},
+    sync::AtomicU64,
 };
 
 /// What one drop took.

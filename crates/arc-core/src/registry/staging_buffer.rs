@@ -6,10 +6,7 @@
 //! thread that looks at rows that are not frozen has them drained first
 //! ([`Table::rows`](super::Table::rows)), and of one table rows stay in the order of the log.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::{Arc, atomic::Ordering};
 
 use hashbrown::HashMap;
 
@@ -17,7 +14,7 @@ use super::Table;
 use crate::{
     Error, Result, SequenceNumber,
     buffer::{StagedRow, StagedRows, TableBuffer},
-    sync::Mutex,
+    sync::{AtomicBool, Mutex},
 };
 
 /// Rows at which a staging is drained. More for each table at a time gain little.

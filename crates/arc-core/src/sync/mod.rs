@@ -11,12 +11,16 @@ mod scheduled;
 
 #[cfg(feature = "schedules")]
 #[doc(hidden)]
-pub use scheduled::{Condvar, Instant, Mutex, MutexGuard, RwLock, RwLockReadGuard, block_on, mpsc, schedule, thread};
+pub use scheduled::{
+    AtomicBool, AtomicU64, Condvar, Instant, Mutex, MutexGuard, RwLock, RwLockReadGuard, block_on, mpsc, schedule,
+    thread,
+};
 
 #[cfg(not(feature = "schedules"))]
 pub(crate) use {
     futures::executor::block_on,
     parking_lot::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard},
+    std::sync::atomic::{AtomicBool, AtomicU64},
     std::time::Instant,
 };
 

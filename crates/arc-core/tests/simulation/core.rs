@@ -26,7 +26,7 @@ use parking_lot::Mutex;
 use crate::{
     disk::{Call, Disk, Weather},
     model::{DAY_NS, End, FIRST_NS, History, Id, Look, What, time_of},
-    rows,
+    rows::{self, KINDS, other_field},
     swarm::{Ends, Swarm, Work},
 };
 
@@ -252,14 +252,11 @@ impl Life {
         draws: &mut Draws,
     ) {
         let point = |slot: &u64| Id { database: database.into(), table: table.into(), writer, slot: *slot };
-        let value = i64::try_from(self.history.now()).unwrap();
+        let kind = if self.swarm.widens { draws.below(KINDS.len() as u64) } else { 0 };
+        let value = i64::try_from(self.history.now() * KINDS.len() as u64 + kind).unwrap();
         let what = What::Put { points: slots.iter().map(point).collect(), value };
-        let field = match draws.below(4) {
-            0 if self.swarm.widens => ",y=1.5",
-            1 if self.swarm.widens => ",y=\"text\"",
-            _ => ",y=1i",
-        };
-        let line = |slot: &u64| format!("{table},w={writer},k={slot} n={value}i{field} {}\n", time_of(*slot));
+        let (field, y, _) = other_field(value);
+        let line = |slot: &u64| format!("{table},w={writer},k={slot} n={value}i,{field}={y} {}\n", time_of(*slot));
         let mut body: String = slots.iter().map(line).collect();
         if draws.one_in(3) {
             // So large for its rows that these are logged in columns.

@@ -19,17 +19,22 @@ mod model;
 mod rows;
 mod scheduler;
 mod swarm;
+mod widen;
 
 use std::{process::ExitCode, time::Instant};
 
 use self::core::Run;
 
-const USAGE: &str = "expected [--commit] [--without DEFECT] (--seed N | --seeds FROM..TO | --all FROM..TO | --same FROM..TO | --scheduler)";
+const USAGE: &str = "expected [--commit | --widen] [--without DEFECT] (--seed N | --seeds FROM..TO | --all FROM..TO | --same FROM..TO | --scheduler)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let mut arguments = arguments.iter().map(String::as_str).peekable();
-    let run = if arguments.next_if_eq(&"--commit").is_some() { commit::run } else { core::run };
+    let run = match arguments.next_if(|mode| ["--commit", "--widen"].contains(mode)) {
+        Some("--commit") => commit::run,
+        Some(_) => widen::run,
+        None => core::run,
+    };
     #[cfg(feature = "known-defects")]
     if arguments.next_if_eq(&"--without").is_some() {
         arc_core::defects::set(defect(arguments.next().expect(USAGE)), true);

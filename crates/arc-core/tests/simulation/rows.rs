@@ -18,6 +18,28 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use crate::model::{Id, Rows};
 
+/// What the second field of a row is given, which so changes its type, and the text of it.
+pub(crate) const KINDS: [(&str, &str); 8] = [
+    ("1i", "1"),
+    ("2i", "2"),
+    ("1.5", "1.5"),
+    ("2.5", "2.5"),
+    ("0.5", "0.5"),
+    ("9007199254740993i", "9007199254740993"),
+    ("9007199254740995i", "9007199254740995"),
+    ("\"text\"", "text"),
+];
+/// Moments after which another column is the second field.
+const MOMENTS: usize = 6;
+
+/// Returns the second field of the row that has this number in `n`: its name, its value in line protocol, and the text of
+/// that.
+pub(crate) fn other_field(value: i64) -> (String, &'static str, &'static str) {
+    let value = usize::try_from(value).unwrap();
+    let (line, text) = KINDS[value % KINDS.len()];
+    (format!("y{}", value / KINDS.len() / MOMENTS), line, text)
+}
+
 /// One row as it lies somewhere.
 struct Row {
     writer: u64,
@@ -52,18 +74,19 @@ fn of_table(engine: &Engine, fs: &CrashFs, database: &str, table: &str, rows: &m
     for file in files {
         let takes = |row: &Row| view.tombstones.iter().any(|tombstone| is_taken(tombstone, &file, row));
         let in_file = of_file(&file, engine.path(), fs)?;
-        for row in in_file.iter().flat_map(of_batch).filter(|row| !takes(row)) {
-            let before = rows.insert(id(&row), row.value);
+        for row in of_batches(&in_file)?.iter().filter(|row| !takes(row)) {
+            let before = rows.insert(id(row), row.value);
             if before.is_some() && !file.late {
-                return Err(format!("{:?} is in two files on time", id(&row)));
+                return Err(format!("{:?} is in two files on time", id(row)));
             }
         }
     }
     for part in &view.buffers {
-        for row in of_batch(&part.batch().map_err(|error| error.to_string())?) {
-            let before = rows.insert(id(&row), row.value);
+        let in_buffer = part.batch().map_err(|error| error.to_string())?;
+        for row in &of_batches(&[in_buffer])? {
+            let before = rows.insert(id(row), row.value);
             if before.is_some() && !part.late {
-                return Err(format!("{:?} is on time in a buffer, and somewhere else", id(&row)));
+                return Err(format!("{:?} is on time in a buffer, and somewhere else", id(row)));
             }
         }
     }
@@ -97,7 +120,12 @@ fn of_file(file: &DataFile, root: &Path, fs: &CrashFs) -> Result<Vec<RecordBatch
     batches.collect::<Result<_, _>>().map_err(|error| format!("{}: {error}", file.path))
 }
 
-fn of_batch(batch: &RecordBatch) -> Vec<Row> {
+fn of_batches(batches: &[RecordBatch]) -> Result<Vec<Row>, String> {
+    batches.iter().map(of_batch).collect::<Result<Vec<_>, _>>().map(|rows| rows.into_iter().flatten().collect())
+}
+
+/// Returns the rows of a batch, in which each `y` is what `n` says.
+fn of_batch(batch: &RecordBatch) -> Result<Vec<Row>, String> {
     let column = |name: &str, of_type: &DataType| cast(batch.column_by_name(name).unwrap(), of_type).unwrap();
     let (writers, slots) = (column("w", &DataType::Utf8), column("k", &DataType::Utf8));
     let (times, values) = (column("time", &DataType::Int64), column("n", &DataType::Int64));
@@ -109,7 +137,17 @@ fn of_batch(batch: &RecordBatch) -> Vec<Row> {
         time: integer(&times, row),
         value: integer(&values, row),
     };
-    (0..batch.num_rows()).map(row).collect()
+    let rows: Vec<Row> = (0..batch.num_rows()).map(row).collect();
+    for (at, row) in rows.iter().enumerate() {
+        let (field, _, expected) = other_field(row.value);
+        let texts = column(&field, &DataType::Utf8);
+        let text = texts.as_string::<i32>().value(at);
+        // As arrow writes a float that is an integer.
+        if text.strip_suffix(".0").unwrap_or(text) != expected {
+            return Err(format!("{field} was written as {expected} with n={}, and is {text:?}", row.value));
+        }
+    }
+    Ok(rows)
 }
 
 fn is_taken(tombstone: &Tombstone, file: &DataFile, row: &Row) -> bool {

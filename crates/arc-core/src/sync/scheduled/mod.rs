@@ -1,5 +1,6 @@
 //! The doubles: each asks the scheduler of its thread before it does what it is asked to.
 
+mod atomic;
 mod future;
 mod locks;
 pub mod mpsc;
@@ -9,6 +10,7 @@ pub mod thread;
 mod time;
 mod world;
 
+pub use atomic::{AtomicBool, AtomicU64};
 pub use future::block_on;
 pub use locks::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard};
 pub use time::Instant;
