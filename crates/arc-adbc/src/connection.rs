@@ -8,7 +8,7 @@ use adbc_core::{
     options::{InfoCode, ObjectDepth, OptionConnection, OptionValue},
     schemas::GET_TABLE_TYPES_SCHEMA,
 };
-use arc_core::Statement;
+use arc_core::{Durability, Statement, WriteOptions};
 use arrow::{
     array::{RecordBatch, RecordBatchIterator, StringArray},
     datatypes::Schema,
@@ -39,12 +39,26 @@ pub(crate) struct Shared {
     pub(crate) database: String,
     pub(crate) only_reads: bool,
     pub(crate) dictionaries: bool,
+    /// How durable written rows are, if the database of the connection says so: the engine may be one that another has
+    /// opened.
+    pub(crate) durability: Option<Durability>,
+}
+
+impl Shared {
+    /// Returns the options of a write.
+    pub(crate) fn write_options(&self) -> WriteOptions {
+        let options = WriteOptions::new();
+        match self.durability {
+            Some(durability) => options.durability(durability),
+            None => options,
+        }
+    }
 }
 
 impl ArcConnection {
-    pub(crate) fn new(engine: Arc<OpenEngine>, database: String) -> Self {
+    pub(crate) fn new(engine: Arc<OpenEngine>, database: String, durability: Option<Durability>) -> Self {
         let only_reads = engine.is_reader();
-        let shared = Shared { engine, database, only_reads, dictionaries: false };
+        let shared = Shared { engine, database, only_reads, dictionaries: false, durability };
         Self { shared, cancel: Arc::default() }
     }
 }

@@ -59,7 +59,7 @@ impl ArcDatabase {
         }
         let (_, place) =
             self.uri.as_ref().ok_or_else(|| invalid("option \"uri\" is missing: the folder with the data"))?;
-        let opened = guarded(|| open::open(place, self.mode, self.durability))?;
+        let opened = guarded(|| open::open(place, self.mode))?;
         Ok(Arc::clone(engine.insert(opened)))
     }
 }
@@ -123,7 +123,7 @@ impl Database for ArcDatabase {
         options: impl IntoIterator<Item = (OptionConnection, OptionValue)>,
     ) -> Result<ArcConnection> {
         let database = self.database.as_deref().unwrap_or(DEFAULT_DATABASE).to_owned();
-        let mut connection = ArcConnection::new(self.engine()?, database);
+        let mut connection = ArcConnection::new(self.engine()?, database, self.durability);
         options.into_iter().try_for_each(|(key, value)| connection.set_option(key, value))?;
         Ok(connection)
     }

@@ -39,6 +39,11 @@ impl Ingest {
         self.table.is_some()
     }
 
+    /// Forgets where rows go, for SQL comes in their place. How they go stays.
+    pub(crate) fn clear_target(&mut self) {
+        (self.table, self.database, self.mode) = (None, None, None);
+    }
+
     pub(crate) fn set(&mut self, key: &OptionStatement, value: OptionValue) -> Result<()> {
         let name = key.as_ref();
         match (key, name) {
@@ -74,8 +79,8 @@ impl Ingest {
         }
     }
 
-    fn options(&self) -> WriteOptions {
-        let mut options = WriteOptions::new();
+    fn options(&self, shared: &Shared) -> WriteOptions {
+        let mut options = shared.write_options();
         if let Some(tags) = &self.tags {
             options = options.tags(tags.split(',').map(str::trim).filter(|tag| !tag.is_empty()));
         }
@@ -98,14 +103,15 @@ impl Ingest {
         guarded(|| {
             // A stream that cannot be read at all takes no table away.
             let first = rows.next().transpose().map_err(|error| unreadable(&error))?;
+            let options = self.options(shared);
+            if self.mode == Some(IngestMode::Replace)
+                && let Some(first) = &first
+            {
+                // Rows that no table takes do not cost the one that is there.
+                shared.engine.check_batches(database, table, std::slice::from_ref(first), &options).or_adbc()?;
+            }
             self.make_room(shared, database, table)?;
-            let mut storing = Storing {
-                shared,
-                target: (database, table),
-                options: self.options(),
-                pending: VecDeque::new(),
-                rows: 0,
-            };
+            let mut storing = Storing { shared, target: (database, table), options, pending: VecDeque::new(), rows: 0 };
             let stored = storing.all(first.map(Ok).into_iter().chain(rows));
             // Whatever failed, what was queued before is stored.
             let rest = storing.acknowledge(0);

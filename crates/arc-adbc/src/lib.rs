@@ -8,6 +8,7 @@ mod connection;
 mod database;
 mod errors;
 mod export;
+mod forks;
 mod info;
 mod ingest;
 mod objects;

@@ -15,6 +15,7 @@ use futures::StreamExt as _;
 use crate::{
     connection::Shared,
     errors::{cancelled, of_engine, stream_error},
+    forks,
     open::OpenEngine,
     runtime::{Cancel, wait, wait_or_cancel},
 };
@@ -30,6 +31,7 @@ pub(crate) struct Rows {
     cancel: Arc<Cancel>,
     /// Keeps the folder open, and so its files, until the last row is read.
     _engine: Arc<OpenEngine>,
+    process: u32,
 }
 
 impl Rows {
@@ -46,7 +48,8 @@ impl Rows {
         })?;
         cancel.ends(answer.ender());
         let schema = layout(&answer.schema(), shared.dictionaries);
-        Ok(Self { schema, answer: Some(answer), cancel: Arc::clone(cancel), _engine: Arc::clone(&shared.engine) })
+        let (cancel, engine) = (Arc::clone(cancel), Arc::clone(&shared.engine));
+        Ok(Self { schema, answer: Some(answer), cancel, _engine: engine, process: std::process::id() })
     }
 }
 
@@ -70,6 +73,14 @@ impl Iterator for Rows {
         };
         self.answer = Some(answer);
         Some(laid_out(&batch, &self.schema))
+    }
+}
+
+impl Drop for Rows {
+    fn drop(&mut self) {
+        if forks::is_fork(self.process) {
+            std::mem::forget(self.answer.take());
+        }
     }
 }
 

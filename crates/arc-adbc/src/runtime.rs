@@ -21,7 +21,7 @@ use tokio::{
     sync::Notify,
 };
 
-use crate::errors::cancelled;
+use crate::{errors::cancelled, forks::check_process};
 
 static RUNTIME: OnceLock<std::io::Result<Runtime>> = OnceLock::new();
 
@@ -36,6 +36,7 @@ fn defect() -> Error {
 
 /// Waits for work that does not block a thread.
 pub(crate) fn wait<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> Result<T> {
+    check_process()?;
     let (sender, receiver) = sync_channel(1);
     drop(runtime()?.spawn(async move {
         let _ = sender.send(work.await);
@@ -59,6 +60,7 @@ pub(crate) fn wait_or_cancel<T: Send + 'static>(
 
 /// Does work that blocks, on this thread.
 pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    check_process()?;
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(defect()))
 }
 

@@ -7,7 +7,7 @@ use adbc_core::{
     error::Result,
     options::{OptionStatement, OptionValue},
 };
-use arc_core::{Description, Executed, StatementKind, WriteOptions};
+use arc_core::{Description, Executed, StatementKind};
 use arrow::{
     array::{RecordBatch, RecordBatchIterator, RecordBatchReader},
     datatypes::{Schema, SchemaRef},
@@ -96,9 +96,8 @@ impl ArcStatement {
 
     fn change_once(&self, statement: &arc_core::Statement, values: Option<RecordBatch>) -> Result<Option<i64>> {
         let (engine, database) = (Arc::clone(&self.shared.engine), self.shared.database.clone());
-        let statement = statement.clone();
+        let (statement, options) = (statement.clone(), self.shared.write_options());
         let done = wait_or_cancel(&self.cancel, async move {
-            let options = WriteOptions::new();
             let done = engine.run(&database, &statement, values.as_ref(), &options).await;
             done.map_err(|error| of_engine(&error))
         })?;
@@ -229,7 +228,7 @@ impl Statement for ArcStatement {
 
     fn set_sql_query(&mut self, query: impl AsRef<str>) -> Result<()> {
         self.sql = Some(arc_core::Statement::parse(query.as_ref()).or_adbc()?);
-        self.ingest = Ingest::default();
+        self.ingest.clear_target();
         Ok(())
     }
 

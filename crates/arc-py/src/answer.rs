@@ -204,13 +204,19 @@ impl Rows {
             Ok((answer, next)) => {
                 self.answer = Some(answer);
                 let next = next.map(|next| next.map_err(Failure::Engine));
-                self.told(&next).err().map_or(next, |raised| Some(Err(Failure::Raised(raised))))
+                self.told(&next).err().map_or(next, |raised| Some(Err(self.interrupted(raised))))
             }
             Err(raised) => {
                 ender.end();
-                Some(Err(Failure::Raised(raised)))
+                Some(Err(self.interrupted(raised)))
             }
         }
+    }
+
+    /// Takes away what is shown before a reader in C has the interrupt come once more: what runs in Python would get it.
+    fn interrupted(&mut self, raised: PyErr) -> Failure {
+        self.progress.clear();
+        Failure::Raised(raised)
     }
 
     /// Shows how far it is, where no single batch takes long but all of them do.

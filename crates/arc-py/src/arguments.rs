@@ -6,7 +6,7 @@ use arc_core::{Durability, Error, Precision, WriteOptions};
 use arrow::array::RecordBatch;
 use bytes::Bytes;
 use pyo3::{
-    exceptions::PyTypeError,
+    exceptions::{PyException, PyTypeError},
     prelude::*,
     pybacked::{PyBackedBytes, PyBackedStr},
 };
@@ -38,10 +38,14 @@ pub(crate) fn batches(data: &Bound<'_, PyAny>) -> PyResult<Vec<RecordBatch>> {
         )));
     }
     let invalid = |reason: String| Error::InvalidPayload { format: "Arrow", reason };
-    let imported = data.extract::<AnyRecordBatch>().and_then(AnyRecordBatch::into_reader);
-    let reader = imported.map_err(|e| invalid(e.value(data.py()).to_string())).raise(data.py())?;
+    let py = data.py();
+    let reader = match data.extract::<AnyRecordBatch>().and_then(AnyRecordBatch::into_reader) {
+        Err(error) if error.is_instance_of::<PyException>(py) => Err(invalid(error.value(py).to_string())).raise(py)?,
+        // Ctrl-C is no error of the data.
+        imported => imported?,
+    };
     // Whoever produces the data may need the lock for it.
-    let read = data.py().detach(|| {
+    let read = py.detach(|| {
         let schema = reader.schema();
         let mut batches = reader.collect::<Result<Vec<_>, _>>()?;
         if batches.is_empty() {
@@ -49,7 +53,7 @@ pub(crate) fn batches(data: &Bound<'_, PyAny>) -> PyResult<Vec<RecordBatch>> {
         }
         Ok(batches)
     });
-    read.map_err(|e: arrow::error::ArrowError| invalid(e.to_string())).raise(data.py())
+    read.map_err(|e: arrow::error::ArrowError| invalid(e.to_string())).raise(py)
 }
 
 /// Settings of one write, by their names in Python.

@@ -1,5 +1,6 @@
 """The ADBC driver, through the driver manager, as every other language has it."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -114,6 +115,11 @@ def test_a_stream_that_fails_says_what_is_stored(connection: Any) -> None:
         with pytest.raises(dbapi.Error, match="cannot be read"):
             cursor.adbc_ingest("kept", nothing, mode="replace")
         assert counted(connection, "kept") == 3
+        missing = pumps(2).set_column(0, "time", pyarrow.array([1, None], pyarrow.timestamp("ns")))
+        for odd in (pumps(1).drop_columns(["time"]), missing, pumps(1).append_column("x" * 300, pyarrow.array([1]))):
+            with pytest.raises(dbapi.Error):
+                cursor.adbc_ingest("kept", odd, mode="replace")
+            assert counted(connection, "kept") == 3
         odd = pumps(1).drop_columns(["time"])
         with pytest.raises(dbapi.Error, match="time"):
             cursor.adbc_ingest("pump", odd, mode="create_append")
@@ -246,3 +252,92 @@ def test_connections_of_a_process_share_a_folder_and_other_processes_read_it(fol
     # The last connection has closed it.
     with arc.open(folder) as engine:
         assert engine.sql("plant", "SELECT count(*) FROM pump").fetchall() == [(2,)]
+
+
+@pytest.mark.parametrize("by", ["ingest", "insert"])
+def test_each_connection_has_its_own_durability(folder: Path, by: str) -> None:
+    script = f"""
+import os, arc.adbc, pyarrow
+first = arc.adbc.connect({str(folder)!r}, durability="memory")
+second = arc.adbc.connect({str(folder)!r}, durability="disk")
+with second.cursor() as cursor:
+    if {by!r} == "ingest":
+        cursor.adbc_ingest("pump", pyarrow.table({{"time": [1, 2, 3], "v": [1, 2, 3]}}))
+    else:
+        cursor.execute("CREATE TABLE pump (time TIMESTAMP, v BIGINT)")
+        cursor.execute("INSERT INTO pump VALUES (1, 1), (2, 2), (3, 3)")
+os.kill(os.getpid(), 9)
+"""
+    assert subprocess.run([sys.executable, "-c", script], timeout=120).returncode == -9
+    with arc.adbc.connect(folder) as connection:
+        assert counted(connection) == 3
+
+
+def test_options_of_rows_stay_after_a_statement(connection: Any) -> None:
+    with connection.cursor(adbc_stmt_kwargs={"arc.tags": "id"}) as cursor:
+        for mode in ("create", "append"):
+            cursor.execute("SELECT 1")
+            cursor.adbc_ingest("pump", pumps(3), mode=mode)
+        cursor.adbc_ingest("pump", pumps(1), db_schema_name="other")
+        cursor.execute("SELECT 1")
+        cursor.adbc_ingest("pump", pumps(1), mode="append")
+    assert counted(connection) == 3
+
+
+def test_a_folder_opens_while_another_thread_closes_it(folder: Path) -> None:
+    arc.adbc.connect(folder).close()
+    failed: list[BaseException] = []
+
+    def use() -> None:
+        try:
+            for _ in range(20):
+                with arc.adbc.connect(folder) as connection, connection.cursor() as cursor:
+                    cursor.adbc_ingest("pump", pumps(2_000), mode="create_append")
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=use) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+    with arc.adbc.connect(folder) as connection:
+        assert counted(connection) == 4 * 20 * 2_000
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+def test_a_fork_is_refused_and_hangs_nowhere(folder: Path) -> None:
+    script = f"""
+import os, signal, warnings, arc.adbc, pyarrow
+warnings.simplefilter("ignore")
+connection = arc.adbc.connect({str(folder)!r}, database="plant")
+cursor = connection.cursor()
+cursor.adbc_ingest("pump", pyarrow.table({{"time": [1], "v": [1]}}))
+cursor.execute("SELECT * FROM generate_series(1, 1000000)")
+child = os.fork()
+if not child:
+    signal.alarm(30)
+    calls = [
+        lambda: cursor.fetchall(),
+        lambda: connection.cursor().execute("SELECT 1"),
+        lambda: connection.cursor().adbc_ingest("pump", pyarrow.table({{"time": [1], "v": [1]}}), mode="append"),
+        lambda: arc.adbc.connect({str(folder)!r} + "2"),
+        lambda: arc.adbc.connect({str(folder)!r}, mode="r"),
+    ]
+    for number, call in enumerate(calls):
+        try:
+            call()
+        except Exception as error:
+            assert "fork" in str(error), error
+        else:
+            os._exit(10 + number)
+    del cursor, connection, calls
+    os._exit(0)
+status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+cursor.execute("SELECT count(*) FROM pump")
+assert cursor.fetchone() == (1,)
+raise SystemExit(status)
+"""
+    done = subprocess.run([sys.executable, "-c", script], timeout=120, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

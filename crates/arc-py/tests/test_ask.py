@@ -331,6 +331,13 @@ def test_a_lazy_frame_of_polars_asks_for_what_it_needs(engine: arc.Engine, plant
     assert pump.select(polars.len()).collect().item() == 4
     assert pump.head(2).collect().height == 2
     assert pump.group_by("id").agg(column("rpm").max()).collect().height == 3
+    # Rows are counted before those are taken that a condition wants, or after, as it is written.
+    ordered = plant.pump.order("time")
+    for condition in conditions:
+        for count in range(5):
+            for frames in (ordered.scan(), ordered.pl().lazy()), (pump.sort("time"), expected.sort("time").lazy()):
+                first, then = ([frame.head(count).filter(condition).collect(), frame.filter(condition).head(count).collect()] for frame in frames)
+                assert all(one.sort("time").equals(other.sort("time")) for one, other in zip(first, then)), (str(condition), count)
 
 
 def test_conditions_of_polars_become_sql() -> None:

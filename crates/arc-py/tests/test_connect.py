@@ -1,5 +1,6 @@
 """The same calls of a server: needs the program, which TESTED_SERVER names or a release build has left."""
 
+import json
 import re
 import socket
 import threading
@@ -104,6 +105,37 @@ def test_a_server_that_is_not_there_is_an_io_error() -> None:
     for wrong in ("ftp://host", "http://", "http://user@host", "http://host/path"):
         with pytest.raises(arc.InvalidInputError, match="http://host:port"):
             arc.connect(wrong)
+
+
+def test_a_statement_whose_answer_is_lost_is_not_sent_again() -> None:
+    """A server of our own: it answers what reads and keeps the connection, and does what changes something without an answer."""
+    done: list[str] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            while True:
+                connection = listener.accept()[0]
+                threading.Thread(target=answer, args=(connection,)).start()
+
+        def answer(connection: socket.socket) -> None:
+            with connection:
+                while request := connection.recv(1 << 16):
+                    if b"/query" in request:
+                        while b'"sql"' not in request:
+                            request += connection.recv(1 << 16)
+                        done.append(json.loads(request.partition(b"\r\n\r\n")[2])["sql"])
+                        return
+                    connection.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 16\r\n\r\n{"databases":[]}')
+
+        threading.Thread(target=serve, daemon=True).start()
+        with arc.connect(f"http://127.0.0.1:{listener.getsockname()[1]}") as remote:
+            for statement in ("INSERT INTO t VALUES (1, 2)", "  create TABLE t (time TIMESTAMP)", "(INSERT INTO t SELECT 1)"):
+                assert remote.databases() == []
+                run = remote.execute if not statement.startswith("(") else lambda *asked: remote.sql(*asked).fetchall()
+                with pytest.raises(arc.OutcomeUnknownError, match="whether the statement was executed is not known"):
+                    run("d", statement)
+                assert done == [statement]
+                done.clear()
 
 
 def test_an_answer_that_breaks_off_is_told() -> None:

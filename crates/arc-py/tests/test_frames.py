@@ -202,6 +202,45 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         r"'x' is of period\[M\].*to_timestamp",
     ),
     "intervals": (lambda: frame(x=pandas.interval_range(0, 2)), arc.InvalidInputError, "'x' is of interval.*left"),
+    "periods as the time": (
+        lambda: pandas.DataFrame({"time": pandas.period_range("2026", periods=1, freq="M"), "v": [1]}),
+        arc.InvalidInputError,
+        r"'time' is of period\[M\].*to_timestamp",
+    ),
+    "periods as the index": (
+        lambda: pandas.DataFrame({"v": [1]}, index=pandas.period_range("2026", periods=1, freq="M", name="time")),
+        arc.InvalidInputError,
+        r"'time' is of period\[M\]",
+    ),
+    "an index of texts": (lambda: frame(v=[1, 2]).set_axis(["a", "b"]), arc.InvalidInputError, "no name.*reset_index"),
+    "a second index of times": (
+        lambda: frame(v=[1, 2]).set_axis(pandas.to_datetime(["2026-01-01", "2026-01-02"])),
+        arc.InvalidInputError,
+        "no name.*rename_axis",
+    ),
+    "two levels without names": (
+        lambda: frame(v=[1, 2]).set_axis(pandas.MultiIndex.from_tuples([(1, 2), (3, 4)])),
+        arc.InvalidInputError,
+        "no name",
+    ),
+    "a time of numpy too late": (
+        lambda: [{"time": numpy.datetime64("2500-01-01"), "v": 1}],
+        arc.InvalidInputError,
+        "'time' has a time outside of 1677 to 2262 in row 0: 2500-01-01",
+    ),
+    "a field of numpy too late": (
+        lambda: {"time": [1], "at": [numpy.datetime64("1500-01-01T00:00:00.000001")]},
+        arc.InvalidInputError,
+        "'at' has a time outside",
+    ),
+    "an array of times too late": (
+        lambda: {"time": numpy.array(["2500-01"], "datetime64[M]"), "v": [1]},
+        arc.InvalidInputError,
+        "time",
+    ),
+    "a span of numpy": (lambda: {"time": [1], "x": [numpy.timedelta64(5, "ns")]}, arc.InvalidInputError, "'x' has a timedelta64"),
+    "a set": (lambda: {"time": [1], "x": {1}}, arc.InvalidInputError, "'x' is a set; a list"),
+    "half of a character": (lambda: [{"time": 1, "x": "a\ud800"}], arc.InvalidInputError, "'x' has a text that has no UTF-8 in row 0"),
     "complex numbers": (lambda: {"time": [1], "x": numpy.array([1j])}, arc.InvalidInputError, "'x' of complex128"),
     "complex numbers, pandas": (lambda: frame(x=numpy.array([1j])), arc.InvalidInputError, "x with type complex128"),
     "a stream that raises": (
@@ -259,3 +298,60 @@ def test_what_is_written_is_not_changed(engine: arc.Engine) -> None:
     before = FRAME.copy(deep=True)
     engine.write("pump", FRAME.set_index("time"), tags=["id"], database="plant")
     pandas.testing.assert_frame_equal(FRAME, before)
+
+
+def times_of(engine: arc.Engine, column: str = "time") -> list[int]:
+    found = engine.plant.sql(f"SELECT CAST({column} AS BIGINT) FROM t ORDER BY 1").fetchall()
+    return [row[0] for row in found]
+
+
+def test_series_of_polars_keep_their_nanoseconds(engine: arc.Engine) -> None:
+    at = polars.Series([NS[0] + 7, NS[0] + 8]).cast(polars.Datetime("ns", "UTC"))
+    unsigned = polars.Series([2**64 - 1, 1], dtype=polars.UInt64)
+    lists = polars.Series([[1, 2], [3]])
+    data = {"time": at, "id": ["a", "a"], "v": [1, 2], "at": at.cast(polars.Datetime("ns")), "u": unsigned, "l": lists}
+    assert engine.write("t", data, tags=["id"], database="plant").points == 2
+    assert times_of(engine) == [NS[0] + 7, NS[0] + 8] == times_of(engine, "at")
+    assert engine.plant.sql("SELECT u, l FROM t ORDER BY time").fetchall() == [(2**64 - 1, [1, 2]), (1, [3])]
+
+
+def test_chunked_arrays_in_a_dict(engine: arc.Engine) -> None:
+    at = pyarrow.chunked_array([[NS[0]], [NS[1]]], pyarrow.timestamp("ns"))
+    engine.write("t", {"time": at, "v": pyarrow.chunked_array([[1, 2]])}, database="plant")
+    assert times_of(engine) == NS[:2]
+
+
+@pytest.mark.parametrize("unit", ["Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns"])
+def test_times_of_numpy_of_every_unit(engine: arc.Engine, unit: str) -> None:
+    at = numpy.datetime64("2026-01-01T00:00:00").astype(f"datetime64[{unit}]")
+    expected = int(at.astype("datetime64[s]").astype(int)) * 10**9
+    engine.write("t", [{"time": at, "v": 1}], database="plant")
+    engine.write("t", {"time": [at, None][:1], "v": [1]}, database="plant")
+    engine.write("t", {"time": numpy.array([at]), "v": numpy.array([1])}, database="plant")
+    assert times_of(engine) == [expected] * 3
+    engine.write("mixed", {"time": [1, 2], "at": [at, None]}, database="plant")
+    assert engine.plant.sql("SELECT count(at) FROM mixed").fetchone() == (1,)
+
+
+def test_frames_of_polars_may_have_columns_of_nulls(engine: arc.Engine) -> None:
+    frame = polars.DataFrame({"time": [1], "v": [1], "x": [None]})
+    assert engine.write("t", frame, database="plant").points == 1
+    assert engine.write("t", {"time": [2], "v": [2], "x": polars.Series([None])}, database="plant").points == 1
+    assert engine.plant.sql("SELECT count(*), sum(v) FROM t").fetchone() == (2, 3)
+    assert engine.plant.sql("SELECT v, x FROM frame").fetchall() == [(1, None)]
+
+
+def test_a_tag_may_be_missing_in_all_rows(engine: arc.Engine) -> None:
+    sources: list[Any] = [
+        [{"time": 1, "id": None, "v": 1}],
+        {"time": [1], "id": [None], "v": [1]},
+        {"time": numpy.array([1]), "id": [None], "v": [1]},
+        pandas.DataFrame({"time": [1], "id": [None], "v": [1]}),
+        polars.DataFrame({"time": [1], "id": [None], "v": [1]}),
+    ]
+    for number, data in enumerate(sources):
+        assert engine.write(f"t{number}", data, tags=["id"], database="plant").points == 1
+        assert engine.plant.sql(f"SELECT id, v FROM t{number}").fetchall() == [(None, 1)]
+    with engine.writer("w", tags=["id"], database="plant") as rows:
+        rows.add(time=1, v=1)
+    assert engine.plant.sql("SELECT id, v FROM w").fetchall() == [(None, 1)]

@@ -68,13 +68,31 @@ except (KeyboardInterrupt, pyarrow.ArrowException) as error:
     assert (out, code) == ("interrupted\n", 0) and took < 20, (err, took)
 
 
-def interrupted(program: str, folder: Path) -> tuple[str, str, int, float]:
+@pytest.mark.skipif(os.name != "posix", reason="this platform has no such signals")
+@pytest.mark.parametrize("read", ["polars.DataFrame(rows)", "pyarrow.table(rows)", "engine.write('copy', rows)"])
+def test_ctrl_c_reaches_a_program_whose_reader_in_c_has_taken_long(folder: Path, read: str) -> None:
+    """From a second on something is shown, or would be at a terminal: that must not get the interrupt."""
+    program = f"""{BEGIN}
+import time
+try:
+    try:
+        {read}
+    except Exception:
+        time.sleep(60)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+    out, err, code, took = interrupted(program, folder, after=1.5)
+    assert (out, code) == ("interrupted\n", 0) and took < 20, (err, took)
+
+
+def interrupted(program: str, folder: Path, after: float = 0.5) -> tuple[str, str, int, float]:
     with subprocess.Popen(
         [sys.executable, "-c", program, str(folder)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
-        time.sleep(0.5)
+        time.sleep(after)
         began = time.monotonic()
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)

@@ -315,3 +315,14 @@ def test_a_wrong_call_is_told_in_words_of_python(engine: arc.Engine, case: str, 
     assert len(said) > 5 and not RUST.search(said.replace("://", "")), said
     assert capfd.readouterr().err == ""
     assert engine.databases() == ["d"] and engine.tables("d") == ["there"]
+
+
+def test_an_engine_is_a_mapping_of_databases_and_they_are_of_tables(engine: arc.Engine) -> None:
+    assert (list(engine), len(engine), bool(engine), "plant" in engine) == ([], 0, True, False)
+    engine.write_lp("plant", "pump v=1i 1\nfan v=1i 1")
+    plant = engine["plant"]
+    assert (list(engine), len(engine), "plant" in engine, 7 in engine) == (["plant"], 1, True, False)
+    assert (list(plant), len(plant), "pump" in plant, "valve" in plant, bool(plant)) == (["fan", "pump"], 2, True, False, True)
+    assert not list(engine.database("nowhere")) and "pump" not in engine.database("nowhere")
+    with pytest.raises(TypeError, match="the name of a database is a str, not int"):
+        engine[0]  # type: ignore[index]

@@ -1,9 +1,12 @@
 """Single rows that go in batches."""
 
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 
 import arc
 import numpy
@@ -58,7 +61,9 @@ def test_many_threads_add(engine: arc.Engine) -> None:
 
 
 def test_a_bad_row_is_refused_by_add_and_the_others_stay(engine: arc.Engine) -> None:
-    with engine.writer("pump", database="plant", seconds=3600) as pump:
+    with engine.writer("pump", tags=["id"], database="plant", seconds=3600) as pump:
+        with pytest.raises(arc.InvalidInputError, match="'id' is a int, and a tag"):
+            pump.add(id=7)
         pump.add(time=1, rpm=1, note="x")
         for wrong, text in [
             ({"rpm": "fast"}, "'rpm' is a str, and was number before"),
@@ -67,6 +72,16 @@ def test_a_bad_row_is_refused_by_add_and_the_others_stay(engine: arc.Engine) -> 
             ({"rpm": 2**64}, "more than 64 bits"),
             ({"time": "2026-01-01"}, "'time' is '2026-01-01'; a datetime"),
             ({"time": float("nan")}, "'time' is nan; a datetime"),
+            ({"time": datetime(2300, 1, 1)}, "outside of 1677 to 2262"),
+            ({"at": datetime(2300, 1, 1)}, "outside of 1677 to 2262"),
+            ({"at": numpy.datetime64("2300-01-01")}, "outside of 1677 to 2262"),
+            ({"n": numpy.timedelta64(5, "ns")}, "'n' is a timedelta64"),
+            ({"n": 1j}, "'n' is a complex"),
+            ({"n": numpy.complex64(1)}, "'n' is a complex"),
+            ({"note": "a\ud800"}, "no UTF-8"),
+            ({"": 1}, "name of a column is empty"),
+            ({"x" * 257: 1}, "longer than 256 bytes"),
+            ({"a\0": 1}, "NUL"),
         ]:
             with pytest.raises(arc.InvalidInputError, match=text):
                 pump.add(**wrong)
@@ -119,3 +134,111 @@ def test_settings_that_make_no_sense_are_named(engine: arc.Engine) -> None:
             engine.writer("pump", **{name: 0})  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="tags"):
         engine.writer("pump", tags="id")
+
+
+def test_what_add_takes_flush_stores(engine: arc.Engine) -> None:
+    """Each pair is of values that go into one table, and into no column of one batch."""
+    at = datetime(2026, 1, 1)
+    pairs = {
+        "whole": (2**63, -1),
+        "exact": (2**53 + 1, 0.5),
+        "zones": (at, at.replace(tzinfo=timezone.utc)),
+        "days": (at.date(), at.replace(tzinfo=timezone.utc)),
+        "numpy": (numpy.datetime64("2026-01-01"), at),
+    }
+    stored = {"whole": 1, "exact": 1, "zones": 2, "days": 2, "numpy": 2}
+    for name, values in pairs.items():
+        pump = engine.writer(name, database="plant", seconds=3600)
+        for n, value in enumerate(values):
+            pump.add(time=n, v=value)
+        if stored[name] == 2:
+            pump.close()
+        else:
+            # As the second has another type than the column that the first has made.
+            with pytest.raises(arc.SchemaConflictError):
+                pump.close()
+        assert (pump.written, pump.pending) == (stored[name], 2 - stored[name])
+
+
+def test_rows_that_the_table_refuses_do_not_hold_up_the_others(engine: arc.Engine) -> None:
+    with engine.writer("pump", database="plant", rows=1_000, seconds=3600) as pump:
+        pump.add(time=0, v=1)
+        pump.flush()
+        for n in range(1, 100):
+            pump.add(time=n, v=0.5 if n in (3, 50) else n)
+        with pytest.raises(arc.SchemaConflictError):
+            pump.flush()
+        assert (pump.written, pump.pending) == (98, 2)
+        pump.add(time=200, v=5)
+        with pytest.raises(arc.SchemaConflictError):
+            pump.flush()
+        assert (pump.written, pump.pending) == (99, 2)
+        engine.set_column_types("plant", on_conflict="widen")
+        pump.flush()
+        assert (pump.written, pump.pending) == (101, 0)
+    assert engine.plant.sql("SELECT count(*), min(v) FROM pump").fetchone() == (101, 0.5)
+
+
+def test_refused_rows_do_not_fill_the_memory(engine: arc.Engine) -> None:
+    engine.write_lp("plant", "pump v=1i 1")
+    pump = engine.writer("pump", database="plant", rows=3, seconds=3600)
+    with pytest.raises(arc.SchemaConflictError):
+        for n in range(3):
+            pump.add(time=n, v=0.5)
+    with pytest.raises(arc.InvalidInputError, match="refused 3 rows"):
+        pump.add(time=9, v=1)
+    assert pump.discard() == 3
+    pump.add(time=9, v=1)
+    pump.close()
+    assert len(engine.plant.pump) == 2
+
+
+def test_the_thread_outlives_what_it_cannot_write(engine: arc.Engine) -> None:
+    engine.write_lp("plant", "pump v=1i 1")
+    pump = engine.writer("pump", database="plant", seconds=0.02)
+    pump.add(time=2, v=0.5)
+    until = time.monotonic() + 30
+    while pump.pending != 1 or not pump._refused:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    with pytest.raises(arc.SchemaConflictError):
+        pump.add(time=3, v=2)
+    pump.add(time=3, v=2)
+    while pump.written < 1:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    assert pump.discard() == 1
+    pump.close()
+
+
+ENDS = {
+    "nothing more": "",
+    "close": "engine.close()",
+    "the engine's block": "with engine: pass",
+    "sys.exit": "import sys; sys.exit(0)",
+    "nobody has it": "del pump, engine",
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_rows_of_a_writer_that_was_left_open_are_stored(folder: Path, end: str) -> None:
+    script = f"import arc\nengine = arc.open({str(folder)!r})\npump = engine.writer('pump', seconds=3600)\npump.add(time=1, v=1)\n"
+    done = subprocess.run([sys.executable, "-W", "error", "-c", script + ENDS[end]], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    with arc.open(folder) as engine:
+        assert len(engine.default.pump) == 1
+
+
+def test_an_engine_closes_though_a_writer_cannot_write(folder: Path) -> None:
+    engine = arc.open(folder)
+    engine.write_lp("plant", "pump v=1i 1")
+    pump = engine.writer("pump", database="plant", seconds=3600)
+    pump.add(time=2, v=0.5)
+    fan = engine.writer("fan", database="plant", seconds=3600)
+    fan.add(time=2, v=0.5)
+    with pytest.raises(arc.SchemaConflictError):
+        engine.close()
+    engine.close()
+    assert (pump.pending, fan.pending) == (1, 0)
+    with arc.open(folder) as engine:
+        assert len(engine.plant.fan) == 1

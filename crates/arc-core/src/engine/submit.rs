@@ -180,6 +180,24 @@ impl Engine {
         self.submit(FrameKind::Arrow, database, Some(table), write::arrow_body(batches)?, options)
     }
 
+    /// Checks whether a new table would take record batches of one schema, and stores nothing: for
+    /// those who drop a table for them.
+    ///
+    /// # Errors
+    ///
+    /// As [`write_batch`](Self::write_batch).
+    pub fn check_batches(
+        &self,
+        database: &str,
+        table: &str,
+        batches: &[RecordBatch],
+        options: &WriteOptions,
+    ) -> Result<()> {
+        let meta = WriteMeta::new(database, Some(table), 0, options);
+        let request = WriteRequest { kind: FrameKind::Arrow, body: write::arrow_body(batches)?, meta };
+        self.writer()?.check_write(&request, options)
+    }
+
     /// Decodes an Arrow IPC stream or file and queues it as one write, all or nothing, as
     /// [`submit_batches`](Self::submit_batches) does.
     ///

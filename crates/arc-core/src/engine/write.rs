@@ -120,13 +120,25 @@ enum Pushed {
 }
 
 impl Shared {
-    /// Decodes and queues a request, unless it was stored before under its idempotency key.
-    pub(super) fn submit(&self, mut request: WriteRequest, options: &WriteOptions) -> Result<PendingWrite> {
+    /// Refuses what could be decoded for no table, whatever the request has.
+    fn check_request(&self, request: &WriteRequest, options: &WriteOptions) -> Result<()> {
         let name = &request.meta.database;
         check_database_name(name).map_err(|reason| invalid_name("database", name, reason))?;
         check_tags(&request.meta)?;
         options.check()?;
-        self.check_size(request.kind, request.body.len())?;
+        self.check_size(request.kind, request.body.len())
+    }
+
+    /// Decodes a request as the first of its database, and stores nothing.
+    pub(super) fn check_write(&self, request: &WriteRequest, options: &WriteOptions) -> Result<()> {
+        self.check_request(request, options)?;
+        self.decode(request, &Arc::new(Database::new(&request.meta.database, 0, false))).map(drop)
+    }
+
+    /// Decodes and queues a request, unless it was stored before under its idempotency key.
+    pub(super) fn submit(&self, mut request: WriteRequest, options: &WriteOptions) -> Result<PendingWrite> {
+        self.check_request(&request, options)?;
+        let name = &request.meta.database;
         let of_database = || *self.schema.registry().database(name)?.durability.read();
         let durability = options.durability.or_else(of_database).unwrap_or(self.options.durability);
         self.check_durability(durability)?;

@@ -12,7 +12,7 @@ from typing import Any
 
 from arc._arc import Table
 from arc.errors import InvalidInputError
-from arc.unstorable import refuse_name
+from arc.unstorable import refuse_name, refuse_surrogates
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 EXPECTED = "int, float, bool, str, bytes, datetime or None"
@@ -30,7 +30,7 @@ def kind_of(value: object) -> str:
     for base, inherited in BASES:
         if isinstance(value, base):
             return inherited
-    return ""
+    return "time" if type(value).__name__ == "datetime64" else ""
 
 
 KINDS = {
@@ -51,8 +51,6 @@ def column(name: str, values: list[Any]) -> tuple[str, list[Any]]:
     types = set(map(type, values))
     if any(type_.__module__ == "numpy" for type_ in types):
         values = [plain(value) for value in values]
-    if {type_.__name__ for type_ in types} == {"datetime64"}:
-        return "time", [None if value != value else int(value.astype("datetime64[ns]").astype(int)) for value in values]
     if any(type_.__name__ in ("NaTType", "NAType") for type_ in types):
         values = [None if type(value).__name__ in ("NaTType", "NAType") else value for value in values]
     firsts: dict[str, int] = {}
@@ -123,8 +121,10 @@ def times(name: str, values: list[Any]) -> list[Any]:
     return found
 
 
-def time_ns(value: date) -> int:
-    """Returns the nanoseconds from 1970 to a time, or to the first midnight of a date."""
+def time_ns(value: Any) -> int:
+    """Returns the nanoseconds from 1970 to a time, or to the first midnight of a date, however large a number that is."""
+    if type(value).__name__ == "datetime64":
+        return numpy_ns(value)
     if not isinstance(value, datetime):
         value = datetime(value.year, value.month, value.day, tzinfo=timezone.utc)
     if value.tzinfo is None:
@@ -137,11 +137,26 @@ def time_ns(value: date) -> int:
     return (span.days * 86_400 + span.seconds) * 10**9 + span.microseconds * 1_000 + nanoseconds
 
 
+UNITS_NS = {"W": 7 * 86_400 * 10**9, "D": 86_400 * 10**9, "h": 3_600 * 10**9, "m": 60 * 10**9, "s": 10**9, "ms": 10**6, "us": 1_000, "ns": 1}
+
+
+def numpy_ns(value: Any) -> int:
+    """Returns the nanoseconds from 1970 to a time of numpy, whose own conversions wrap around; what is finer is cut off."""
+    import numpy
+
+    unit, steps = numpy.datetime_data(value.dtype)
+    if unit in ("Y", "M"):
+        value, unit, steps = value.astype("datetime64[D]"), "D", 1
+    count = int(value.astype("int64")) * steps
+    finer = {"ps": 10**3, "fs": 10**6, "as": 10**9}
+    return count // finer[unit] if unit in finer else count * UNITS_NS[unit]
+
+
 def plain(value: Any) -> Any:
-    """Returns a scalar of numpy as Python's."""
+    """Returns a scalar of numpy as Python's. A time stays, for Python's has no nanoseconds, and so does a span, which is no number."""
     if type(value).__module__ != "numpy":
         return value
-    return value if type(value).__name__ == "datetime64" else value.item()
+    return value if type(value).__name__ in ("datetime64", "timedelta64") else value.item()
 
 
 def of_columns(columns: Mapping[str, list[Any]], *, keep: Sequence[str] = ()) -> Table:
@@ -157,7 +172,9 @@ def of_columns(columns: Mapping[str, list[Any]], *, keep: Sequence[str] = ()) ->
             raise InvalidInputError(f"a name of a column is a {type(name).__name__}, str was expected: {name!r}")
         refuse_name(name)
         kind, values = column(name, values)
-        if kind == "null" and not values and name in keep:
+        if kind == "text":
+            refuse_surrogates(name, values)
+        if kind == "null" and not values and name in keep[:1]:
             kind = "time"
         if kind != "null" or name in keep:
             built.append((name, kind, values))

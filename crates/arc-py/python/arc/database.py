@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from arc import scopes
-from arc.errors import Error
+from arc.errors import Error, NotFoundError
 from arc.relation import Parameters, Relation
 
 if TYPE_CHECKING:
@@ -157,6 +157,25 @@ class Database:
 
         relation: Relation = self.engine._planned(self.name, f"SELECT * FROM {quoted(table)}", None, None)
         return relation
+
+    def _names(self) -> list[str]:
+        try:
+            return self.tables()
+        except NotFoundError:
+            # As before its first write.
+            return []
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names()
+
+    def __len__(self) -> int:
+        return len(self._names())
+
+    def __bool__(self) -> bool:
+        return True
 
     def __getattr__(self, name: str) -> Relation:
         # Only for what is no attribute. Protocols of Python ask for many that are none.

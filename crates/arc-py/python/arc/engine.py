@@ -166,6 +166,9 @@ class Engine(Store):
         return self._native.verify()
 
     def close(self) -> None:
+        super().close()
+
+    def _end(self) -> None:
         self._native.close()
 
     def databases(self) -> list[str]:

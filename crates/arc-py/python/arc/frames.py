@@ -6,7 +6,7 @@ Never changes what it is given. Libraries are not imported here before a value o
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 from arc import columns, unstorable
@@ -34,10 +34,11 @@ def is_frame(value: object) -> bool:
     return has_arrow(value) or instance(value, "pandas", "DataFrame") or instance(value, "polars", "LazyFrame")
 
 
-def arrow_of(data: Any, time: str = "time") -> ArrowTable:
-    """Returns anything that is a table as one that exports Arrow."""
+def arrow_of(data: Any, time: str = "time", tags: Sequence[str] = ()) -> ArrowTable:
+    """Returns anything that is a table as one that exports Arrow. A column without a value is left out, but for time and tags."""
+    keep = (time, *tags)
     if instance(data, "pandas", "DataFrame"):
-        return of_pandas(data, time)
+        return of_pandas(data, keep)
     if instance(data, "polars", "LazyFrame"):
         data = data.collect()
     if has_arrow(data):
@@ -46,16 +47,19 @@ def arrow_of(data: Any, time: str = "time") -> ArrowTable:
         if instance(data, "polars", "DataFrame"):
             for name, dtype in data.schema.items():
                 unstorable.refuse_objects(name, dtype)
+            if any(unstorable.has_type(dtype, "Null") for dtype in data.schema.values()):
+                # What polars exports of nulls without a type is none of Arrow's arrays; pyarrow knows better.
+                table = data.to_arrow()
         return table
     if isinstance(data, Mapping):
-        return of_mapping(data, time)
+        return of_mapping(data, keep)
     if isinstance(data, (str, bytes, bytearray)) or not isinstance(data, Iterable):
         raise TypeError(
             "data must be a table that has __arrow_c_stream__ or __arrow_c_array__ (pyarrow, polars, pandas, DuckDB), "
             f"a dict of columns or an iterable of dicts or dataclasses, not {type(data).__name__}"
         )
     # All of it before anything is written: an iterator that raises half-way leaves nothing behind.
-    return columns.of_rows(data, keep=(time,))
+    return columns.of_rows(data, keep=keep)
 
 
 def names_of(data: Any) -> list[str]:
@@ -79,16 +83,18 @@ def check_names(names: Iterable[str]) -> None:
         seen.add(name)
 
 
-def of_pandas(frame: pandas.DataFrame, time: str) -> ArrowTable:
+def of_pandas(frame: pandas.DataFrame, keep: tuple[str, ...]) -> ArrowTable:
     """Returns a data frame of pandas as Arrow. NaN, NaT and NA are null.
 
-    An index with a name is a column; one of times without a name is the time, if there is no such column; any other is left
-    out, as it only counts the rows.
+    An index with a name is a column; one of times without a name is the time, if there is no such column; one of integers
+    without a name is left out, as it only counts the rows. Any other is refused.
     """
+    time = keep[0]
     frame = frame.rename(columns=str)
     index = frame.index
     if instance(index, "pandas", "DatetimeIndex") and time not in frame.columns and index.name != time:
         frame = frame.rename_axis(index=time)
+    refuse_index(frame)
     named = any(name is not None for name in frame.index.names)
     check_names([*frame.columns, *(str(name) for name in frame.index.names if name is not None)])
     for name in frame.columns:
@@ -108,13 +114,25 @@ def of_pandas(frame: pandas.DataFrame, time: str) -> ArrowTable:
     except ImportError:
         if named:
             frame = frame.reset_index()
-        return of_mapping({name: frame[name].to_numpy() for name in frame.columns}, time, nan_is_null=True)
+        return of_mapping({name: frame[name].to_numpy() for name in frame.columns}, keep, nan_is_null=True)
     try:
         # A default index is left out by either.
         table: ArrowTable = pyarrow.Table.from_pandas(frame, preserve_index=named)
         return table
     except pyarrow.ArrowException as error:
         raise InvalidInputError(f"the data frame cannot be stored: {'; '.join(map(str, error.args))}") from None
+
+
+def refuse_index(frame: pandas.DataFrame) -> None:
+    """Refuses an index of which something would be left out, or stored as something else."""
+    for level, name in enumerate(frame.index.names):
+        dtype = frame.index.levels[level].dtype if frame.index.nlevels > 1 else frame.index.dtype
+        unstorable.refuse_spans("index" if name is None else str(name), dtype)
+        if name is None and (frame.index.nlevels > 1 or dtype.kind not in "iu"):
+            raise InvalidInputError(
+                f"the index of the data frame has {dtype} and no name, so that it is no column; write frame.rename_axis(…), or "
+                "frame.reset_index(drop=True) without it"
+            )
 
 
 def is_missing(value: Any) -> bool:
@@ -135,12 +153,12 @@ def refuse_missing(time: str, missing: list[bool]) -> None:
         raise InvalidInputError(f"column {time!r} has no time in row {missing.index(True)}; each row needs one")
 
 
-def of_mapping(data: Mapping[Any, Any], time: str, *, nan_is_null: bool = False) -> ArrowTable:
+def of_mapping(data: Mapping[Any, Any], keep: tuple[str, ...], *, nan_is_null: bool = False) -> ArrowTable:
     """Returns a dict of columns as Arrow: lists, arrays of numpy, of pandas, of pyarrow, series of polars."""
     for name, values in data.items():
         if not isinstance(name, str):
             raise InvalidInputError(f"a name of a column is a {type(name).__name__}, str was expected: {name!r}")
-        if isinstance(values, (str, bytes, Mapping)) or not hasattr(values, "__len__"):
+        if isinstance(values, (str, bytes, Mapping, Set)) or not hasattr(values, "__len__"):
             raise InvalidInputError(f"column {name!r} is a {type(values).__name__}; a list or an array was expected")
         if getattr(values, "ndim", 1) != 1:
             raise InvalidInputError(f"column {name!r} has {values.ndim} dimensions; one was expected")
@@ -153,24 +171,24 @@ def of_mapping(data: Mapping[Any, Any], time: str, *, nan_is_null: bool = False)
             )
     converter = with_pyarrow()
     if converter is not None and any(not isinstance(values, (list, tuple)) for values in data.values()):
-        return converter(data, time, nan_is_null)
-    plain = {name: list_of(values, nan_is_null) for name, values in data.items()}
-    return columns.of_columns(plain, keep=(time,))
+        return converter(data, keep, nan_is_null)
+    plain = {name: list_of(name, values, nan_is_null) for name, values in data.items()}
+    return columns.of_columns(plain, keep=keep)
 
 
-def with_pyarrow() -> Callable[[Mapping[str, Any], str, bool], ArrowTable] | None:
+def with_pyarrow() -> Callable[[Mapping[str, Any], tuple[str, ...], bool], ArrowTable] | None:
     """Returns what makes a table of arrays without a copy, if pyarrow is there."""
     try:
         import pyarrow
     except ImportError:
         return None
 
-    def convert(data: Mapping[str, Any], time: str, nan_is_null: bool) -> ArrowTable:
+    def convert(data: Mapping[str, Any], keep: tuple[str, ...], nan_is_null: bool) -> ArrowTable:
         arrays = {}
         for name, values in data.items():
             if isinstance(values, (list, tuple)) or getattr(values, "dtype", None) == object:
                 kind, plain = columns.column(name, list(values))
-                if kind == "null" and name != time:
+                if kind == "null" and name not in keep:
                     continue
                 built = Table.build([(name, kind, plain)], len(plain))
                 arrays[name] = pyarrow.table(built).column(0)
@@ -179,11 +197,17 @@ def with_pyarrow() -> Callable[[Mapping[str, Any], str, bool], ArrowTable] | Non
             if instance(values, "polars", "Series"):
                 unstorable.refuse_objects(name, dtype)
             unstorable.refuse_spans(name, dtype)
+            if str(dtype).startswith("datetime64[") and type(values).__module__ == "numpy":
+                values = in_seconds(values)
             try:
-                arrays[name] = pyarrow.array(values, from_pandas=nan_is_null or None)
+                # What exports Arrow is not read value by value: Python's times have no nanoseconds.
+                if hasattr(values, "__arrow_c_stream__") and not instance(values, "pandas", "Series"):
+                    arrays[name] = pyarrow.chunked_array(values)
+                else:
+                    arrays[name] = pyarrow.array(values, from_pandas=nan_is_null or None)
             except (pyarrow.ArrowException, ValueError, TypeError) as error:
                 raise InvalidInputError(f"column {name!r} of {dtype} cannot be stored: {error}") from None
-            if name == time and arrays[name].null_count:
+            if name == keep[0] and arrays[name].null_count:
                 refuse_missing(name, arrays[name].is_null().to_pylist())
         table: ArrowTable = pyarrow.table(arrays)
         return table
@@ -191,8 +215,19 @@ def with_pyarrow() -> Callable[[Mapping[str, Any], str, bool], ArrowTable] | Non
     return convert
 
 
-def list_of(values: Any, nan_is_null: bool) -> list[Any]:
+def in_seconds(values: Any) -> Any:
+    """Returns an array of times of numpy in a unit that Arrow has."""
+    import numpy
+
+    unit, steps = numpy.datetime_data(values.dtype)
+    coarse = unit in ("Y", "M", "W", "h", "m") or (unit in ("D", "s") and steps > 1)
+    return values.astype("datetime64[s]") if coarse else values
+
+
+def list_of(name: str, values: Any, nan_is_null: bool) -> list[Any]:
     """Returns a column as a list of Python's values."""
+    if instance(values, "polars", "Series") and "'ns'" in str(values.dtype):
+        raise InvalidInputError(f"column {name!r} has nanoseconds, which Python's values do not; install pyarrow, or write the data frame")
     if type(values).__module__ == "numpy" and str(values.dtype).startswith("datetime64"):
         return list(values)
     if isinstance(values, (list, tuple)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import ssl
 import uuid
 from collections.abc import Mapping
@@ -47,6 +48,8 @@ KINDS: dict[int, type[Error]] = {
     504: QueryTimeoutError,
     507: StorageFullError,
 }
+READING = {"select", "with", "from", "values", "show", "describe", "desc", "explain", "summarize", "table"}
+"""Words that statements begin with which may be sent twice."""
 IDLE = 8
 """Connections that are kept while nothing uses them."""
 
@@ -94,16 +97,26 @@ class Connection(Store):
         return http.client.HTTPConnection(self._host, self._port, timeout=self._timeout)
 
     def _request(
-        self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str | None] | None = None
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        headers: Mapping[str, str | None] | None = None,
+        *,
+        once: bool = False,
     ) -> tuple[int, Mapping[str, str], bytes]:
-        """Sends a request and returns the answer. Sent once more where a kept connection turns out to be closed."""
+        """Sends a request and returns the answer. Sent once more where a kept connection turns out to be closed.
+
+        once: whether the server may have done what it was asked to, and doing it again would be something else. It is sent
+            over a connection of its own then, which is not closed yet, and never again.
+        """
         if self._closed:
             raise ClosedError("the connection is closed")
         sent = {name: value for name, value in (headers or {}).items() if value is not None}
         if self._token:
             sent["Authorization"] = f"Bearer {self._token}"
         while True:
-            connection, was_used = self._connection()
+            connection, was_used = (self._fresh(), False) if once else self._connection()
             try:
                 connection.request(method, path, body, sent)
                 response = connection.getresponse()
@@ -112,10 +125,10 @@ class Connection(Store):
                 connection.close()
                 if was_used:
                     continue
-                raise self._lost(error, method, path) from error
+                raise self._lost(error, path, once) from error
             except (OSError, http.client.HTTPException) as error:
                 connection.close()
-                raise self._lost(error, method, path) from error
+                raise self._lost(error, path, once) from error
             except BaseException:
                 # Ctrl-C: the server ends a query whose client is gone.
                 connection.close()
@@ -126,23 +139,31 @@ class Connection(Store):
                 connection.close()
             return answer
 
-    def _lost(self, error: Exception, method: str, path: str) -> Error:
+    def _lost(self, error: Exception, path: str, once: bool = False) -> Error:
         reason = f"{self.url} does not answer: {error or type(error).__name__}"
         is_sent = not isinstance(error, (ConnectionRefusedError, ssl.SSLError)) and not str(error).startswith("[Errno -")
         if is_sent and "/write" in path:
             return OutcomeUnknownError(f"{reason}; whether the rows are stored is not known")
+        if is_sent and once:
+            return OutcomeUnknownError(f"{reason}; whether the statement was executed is not known")
         lost = IoError(reason)
         lost.errno = getattr(error, "errno", None)
         return lost
 
     def _sent(
-        self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str | None] | None = None
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        headers: Mapping[str, str | None] | None = None,
+        *,
+        once: bool = False,
     ) -> tuple[int, Mapping[str, str], bytes]:
         """Sends a request; raises what its status says."""
-        status, head, data = self._request(method, path, body, headers)
+        status, head, data = self._request(method, path, body, headers, once=once)
         if status < 300:
             return status, head, data
-        raise failure(status, head, data, is_write="/write" in path)
+        raise failure(status, head, data, is_write=once or "/write" in path)
 
     def _streamed(self, path: str) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
         """Sends a request whose answer has no end, on a connection of its own."""
@@ -160,7 +181,7 @@ class Connection(Store):
             refused = failure(response.status, head, response.read(), is_write=False)
         except (OSError, http.client.HTTPException) as error:
             connection.close()
-            raise self._lost(error, "GET", path) from error
+            raise self._lost(error, path) from error
         except BaseException:
             connection.close()
             raise
@@ -192,7 +213,7 @@ class Connection(Store):
             encoded = json.dumps(body, allow_nan=False).encode()
         except (TypeError, ValueError):
             raise InvalidInputError("over a connection, params are numbers, texts, truths and None") from None
-        return RemoteAnswer(self, encoded)
+        return RemoteAnswer(self, encoded, once=first_word(query) not in READING)
 
     def _planned(self, database: str, query: str, params: Parameters, frame: Any) -> Any:
         from arc.relation import Relation
@@ -201,7 +222,7 @@ class Connection(Store):
         return Relation(self, database, query, params, {})
 
     def _run(self, database: str, query: str, params: Parameters, tables: dict[str, Table]) -> Executed:
-        word = query.split(None, 1)[0].lower() if query.strip() else ""
+        word = first_word(query)
         if word not in ("insert", "create", "drop"):
             raise InvalidInputError("over a connection, execute() knows INSERT, CREATE and DROP; delete() deletes")
         rows = self._ask(database, query, params, tables).read()
@@ -268,7 +289,10 @@ class Connection(Store):
         raise failure(status, head, data, is_write=True)
 
     def close(self) -> None:
-        """Closes the connections; any other call then raises ``ClosedError``."""
+        """Closes the connections, once writers that are open have written their rows; any other call then raises ``ClosedError``."""
+        super().close()
+
+    def _end(self) -> None:
         self._closed = True
         while True:
             try:
@@ -294,9 +318,10 @@ class Connection(Store):
 class RemoteAnswer:
     """Rows that a server has, asked for once they are read."""
 
-    def __init__(self, connection: Connection, body: bytes) -> None:
+    def __init__(self, connection: Connection, body: bytes, *, once: bool) -> None:
         self._connection = connection
         self._body = body
+        self._once = once
         self._table: Table | None = None
         self._is_read = False
 
@@ -304,7 +329,8 @@ class RemoteAnswer:
         if self._table is None:
             # Tags stay dictionaries, as in this process.
             headers = {"x-arc-arrow-dictionary": "true", "Content-Type": "application/json"}
-            self._table = Table.from_ipc(self._connection._sent("POST", "/api/v1/query/arrow", self._body, headers)[2])
+            answer = self._connection._sent("POST", "/api/v1/query/arrow", self._body, headers, once=self._once)
+            self._table = Table.from_ipc(answer[2])
         return self._table
 
     def read_next(self) -> Table | None:
@@ -340,6 +366,11 @@ def connect(
         timeout = timeout.total_seconds()
     seconds = 330.0 if timeout is None else float(timeout)
     return Connection(url, token, ca_file, seconds)
+
+
+def first_word(query: str) -> str:
+    """Returns the word that a statement begins with, in small letters."""
+    return (re.match(r"[\s(]*(\w*)", query) or [""])[1].lower()
 
 
 def encoded(text: str) -> str:

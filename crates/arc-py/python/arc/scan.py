@@ -37,7 +37,8 @@ def lazy(relation: Relation) -> polars.LazyFrame:
     def rows(
         with_columns: list[str] | None, predicate: polars.Expr | None, n_rows: int | None, batch_size: int | None
     ) -> Iterator[polars.DataFrame]:
-        wanted, is_exact = relation, True
+        # Polars counts rows first: of a condition that comes before ``head`` it says no number.
+        wanted, is_exact = relation if n_rows is None else relation.limit(n_rows), True
         if predicate is not None:
             condition, is_exact = condition_of(predicate, floats)
             wanted = wanted.filter(condition) if condition else wanted
@@ -46,21 +47,13 @@ def lazy(relation: Relation) -> polars.LazyFrame:
             needed = list(dict.fromkeys([*needed, *predicate.meta.root_names()]))
         if needed:
             wanted = wanted.select(*map(quoted, needed))
-        if n_rows is not None and is_exact:
-            wanted = wanted.limit(n_rows)
-        left = n_rows
         for batch in wanted:
             frame = polars.DataFrame(batch).cast({name: schema[name] for name in (needed or schema)})
             if predicate is not None and not is_exact:
                 frame = frame.filter(predicate)
             if with_columns is not None:
                 frame = frame.select(with_columns)
-            if left is not None:
-                frame = frame.head(left)
-                left -= len(frame)
             yield frame
-            if left == 0:
-                return
 
     return register_io_source(rows, schema=schema, validate_schema=False)
 

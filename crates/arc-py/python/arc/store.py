@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -47,6 +49,7 @@ class Store(ABC):
         self._registered: dict[str, Any] = {}
         # Counted after each change, so that no plan from before it is read.
         self._changes = 0
+        self._writers: weakref.WeakSet[Writer] = weakref.WeakSet()
 
     # What each of them does in its own way.
 
@@ -83,8 +86,16 @@ class Store(ABC):
         """Returns the names of the tables of ``database``, sorted."""
 
     @abstractmethod
+    def _end(self) -> None: ...
+
     def close(self) -> None:
-        """Ends the use of the engine."""
+        """Ends the use of the engine, once writers that are open have written their rows."""
+        try:
+            with ExitStack() as writers:
+                for writer in list(self._writers):
+                    writers.callback(writer.close)
+        finally:
+            self._end()
 
     def _read(self, answer: AnswerLike, query: str) -> Table:
         try:
@@ -310,7 +321,7 @@ class Store(ABC):
             "database": database,
             "idempotency_key": idempotency_key,
         }
-        rows = arrow_of(data, time)
+        rows = arrow_of(data, time, () if isinstance(tags, str) else tags or ())
         try:
             return self._write(table, rows, **settings)
         finally:
@@ -352,7 +363,21 @@ class Store(ABC):
         return Database(self, name)
 
     def __getitem__(self, name: str) -> Database:
+        if not isinstance(name, str):
+            raise TypeError(f"the name of a database is a str, not {type(name).__name__}")
         return self.database(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.databases())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.databases()
+
+    def __len__(self) -> int:
+        return len(self.databases())
+
+    def __bool__(self) -> bool:
+        return True
 
     def __getattr__(self, name: str) -> Database:
         # Only for what is no attribute. Protocols of Python ask for many that are none.
