@@ -265,7 +265,7 @@ impl Inner {
                     }
                     continue;
                 }
-                let last = self.puts(id).filter(|(put, _)| put.is_done(look.from, look.level)).next_back();
+                let last = self.puts(id).rfind(|(put, _)| put.is_done(look.from, look.level));
                 let others_may = |put: &Event| {
                     let mut others = self.removals(id).filter(|event| !std::ptr::eq(*event, drop));
                     others.any(|event| event.may_be_done(look.to) && !event.is_before(put))

@@ -92,7 +92,7 @@ fn one_of<T: Copy>(draws: &mut Draws, choices: &[T]) -> T {
 
 impl Swarm {
     pub(crate) fn draw(seed: u64) -> Self {
-        let draws = &mut Draws::new(seed ^ 0x5377_6172_6d);
+        let draws = &mut Draws::new(seed ^ 0x53_7761_726d);
         let strategy = if draws.one_in(3) {
             Strategy::Priorities { changes: 1 + draws.below(12), within: 1_000 + draws.below(8_000) }
         } else {

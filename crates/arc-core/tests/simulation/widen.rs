@@ -27,7 +27,7 @@ const COLUMNS: usize = 6;
 
 /// Runs one seed.
 pub(crate) fn run(seed: u64) -> Run {
-    let mut draws = Draws::new(seed ^ 0x7769_6465_6e);
+    let mut draws = Draws::new(seed ^ 0x77_6964_656e);
     let strategy = if draws.one_in(2) {
         Strategy::Priorities { changes: 1 + draws.below(8), within: 200 + draws.below(2_000) }
     } else {
