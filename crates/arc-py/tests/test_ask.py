@@ -354,3 +354,43 @@ def test_conditions_of_polars_become_sql() -> None:
     ]
     for condition, expected, is_exact in cases:
         assert condition_of(condition, set()) == (expected, is_exact), str(condition)
+
+
+def test_tasks_see_the_data_frames_of_those_who_made_them(engine: arc.Engine, plant: arc.Database) -> None:
+    async def work() -> list[Any]:
+        sites = pandas.DataFrame({"id": ["7"], "site": ["north"]})
+        asked = "SELECT site FROM sites"
+        gathered = await asyncio.gather(engine.aio.sql("plant", asked), asyncio.create_task(engine.aio.sql("plant", asked)))
+        waited = await asyncio.wait_for(engine.aio.sql("plant", asked), 30)
+        assert len(sites) == 1
+        return [rows.fetchall() for rows in (*gathered, waited)]
+
+    assert asyncio.run(work()) == [[("north",)]] * 3
+
+
+def test_data_frames_that_are_only_read_need_no_times(engine: arc.Engine) -> None:
+    odd = pandas.DataFrame({"time": pandas.to_datetime(["2026-01-01", None]), "v": [1, 2]}, index=["a", "b"])
+    assert engine.sql("plant", "SELECT count(*), count(time), sum(v) FROM odd").fetchone() == (2, 1, 3)
+    engine.register("lists", {"time": numpy.array([1, "NaT"], "datetime64[ns]"), "v": [1, 2]})
+    assert engine.sql("plant", "SELECT count(time), sum(v) FROM lists").fetchone() == (1, 3)
+    with pytest.raises(arc.InvalidInputError, match="no name"):
+        engine.write("odd", odd)
+    assert len(odd) == 2
+
+
+def test_arrays_may_be_changed_and_wrap_nowhere(engine: arc.Engine) -> None:
+    for rows in (3, 20_000):
+        found = engine.sql("plant", f"SELECT value AS v FROM generate_series(1, {rows})").numpy()["v"]
+        found[0] = 7
+        assert found[:2].tolist() == [7, 2]
+    late = pyarrow.table({"at": pyarrow.array([16_725_225_600, 0, None], pyarrow.timestamp("s"))})
+    found = engine.sql("plant", "SELECT at FROM late").numpy()["at"]
+    assert found.astype(str).tolist() == ["2500-01-01T00:00:00", "1970-01-01T00:00:00", "NaT"] and len(late) == 3
+
+
+def test_rows_that_break_off_are_no_end(engine: arc.Engine) -> None:
+    rows = engine.sql("plant", "SELECT 1 / (value - 100000) AS v FROM generate_series(1, 100000) ORDER BY value")
+    for _ in range(2):
+        with pytest.raises(arc.Error, match="(?i)divide"):
+            while rows.fetchmany(1_000):
+                pass

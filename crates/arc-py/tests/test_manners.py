@@ -326,3 +326,12 @@ def test_an_engine_is_a_mapping_of_databases_and_they_are_of_tables(engine: arc.
     assert not list(engine.database("nowhere")) and "pump" not in engine.database("nowhere")
     with pytest.raises(TypeError, match="the name of a database is a str, not int"):
         engine[0]  # type: ignore[index]
+
+
+def test_the_home_folder_and_the_name_of_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    arc.open("~/data").close()
+    assert (tmp_path / "data").is_dir()
+    with pytest.raises(arc.InvalidInputError, match="':memory:'; a folder was expected"):
+        arc.open(":memory:")

@@ -19,6 +19,8 @@ def use(path: Path, frame: polars.DataFrame) -> list[str]:
         engine.write("copy", data)
         engine.write_lp("plant", "pump rpm=1i", precision="days")  # type: ignore[arg-type]
         engine.write("pump", line)  # type: ignore[arg-type]
+        engine.write("pump", frame.lazy())
+        arc.opne(path)  # type: ignore[attr-defined]
         engine.write("pump", frame, tags=[7])  # type: ignore[list-item]
         arc.open(path, durability="paper")  # type: ignore[arg-type]
         copy: arc.BackupReport = engine.backup(path.with_name("copy"))

@@ -53,13 +53,15 @@ if TYPE_CHECKING:
 _LATER = {"Async": "arc.aio", "Connection": "arc.remote", "connect": "arc.remote", "Served": "arc.served", "Tail": "arc.tail", "Writer": "arc.writer"}
 
 
-def __getattr__(name: str) -> Any:
-    # asyncio and HTTP take ten times as long to import as all else here.
-    if name in _LATER:
-        from importlib import import_module
+if not TYPE_CHECKING:  # A checker would take any name for one of the module.
 
-        return getattr(import_module(_LATER[name]), name)
-    raise AttributeError(f"module 'arc' has no attribute {name!r}")
+    def __getattr__(name: str) -> Any:
+        # asyncio and HTTP take ten times as long to import as all else here.
+        if name in _LATER:
+            from importlib import import_module
+
+            return getattr(import_module(_LATER[name]), name)
+        raise AttributeError(f"module 'arc' has no attribute {name!r}")
 
 
 __all__ = [

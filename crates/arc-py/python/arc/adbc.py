@@ -44,7 +44,7 @@ def connect(
         from adbc_driver_manager import dbapi
     except ImportError as error:
         raise InvalidInputError("arc.adbc needs a driver manager: pip install adbc-driver-manager pyarrow") from error
-    options = {"uri": os.fspath(path), "arc.database": database, "arc.mode": mode}
+    options = {"uri": os.path.expanduser(os.fspath(path)), "arc.database": database, "arc.mode": mode}
     if durability is not None:
         options["arc.durability"] = durability
     return dbapi.connect(driver=driver(), entrypoint=ENTRYPOINT, db_kwargs=options, autocommit=True)

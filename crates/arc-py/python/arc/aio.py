@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,6 +12,7 @@ from arc.readable import Result
 
 if TYPE_CHECKING:
     from datetime import datetime
+    from types import FrameType
 
     from arc.receipts import Executed, Written
     from arc.relation import Parameters, Relation
@@ -29,11 +30,13 @@ class Async:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def sql(self, database: str, query: str, params: Parameters = None) -> Result:
+    def sql(self, database: str, query: str, params: Parameters = None) -> Coroutine[Any, Any, Result]:
         """Runs a query as :meth:`arc.Engine.sql` does, and returns its rows in memory. Cancelling the task ends the query."""
-        frame = scopes.calling_frame()
-        relation = await asyncio.to_thread(self._store._planned, database, query, params, frame)
-        return await self.read(relation)
+        # Where it is called, and not where it runs: that is the event loop, in a task of its own.
+        return self._sql(database, query, params, scopes.calling_frame())
+
+    async def _sql(self, database: str, query: str, params: Parameters, frame: FrameType | None) -> Result:
+        return await self.read(await asyncio.to_thread(self._store._planned, database, query, params, frame))
 
     async def read(self, relation: Relation) -> Result:
         """Runs a relation and returns its rows in memory. Cancelling the task ends the query."""
@@ -59,9 +62,9 @@ class Async:
         """Writes as :meth:`arc.Engine.write_lp` does. A write that has begun is done even if the task is cancelled."""
         return await self._call(partial(self._store.write_lp, database, data, **settings))
 
-    async def execute(self, database: str, query: str, params: Parameters = None) -> Executed:
+    def execute(self, database: str, query: str, params: Parameters = None) -> Coroutine[Any, Any, Executed]:
         """Runs a statement as :meth:`arc.Engine.execute` does. What has begun is done even if the task is cancelled."""
-        return await self._call(partial(self._store._executed, database, query, params, scopes.calling_frame()))
+        return self._call(partial(self._store._executed, database, query, params, scopes.calling_frame()))
 
     async def databases(self) -> list[str]:
         """Returns the names of all databases, sorted."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from arc._arc import Table
-from arc.rows import convert
+from arc.rows import UNITS, convert
 
 if TYPE_CHECKING:
     import numpy
@@ -31,7 +31,9 @@ def arrays_of(table: Table) -> dict[str, numpy.ndarray[Any, Any]]:
         if pyarrow is not None and type_ in TYPES:
             column = pyarrow.table(table).column(at)
             if column.null_count == 0:
-                found[name] = column.to_numpy()
+                array = column.to_numpy()
+                # One of a single piece is that piece, which nobody may change.
+                found[name] = array if array.flags.writeable else array.copy()
                 continue
         columns = table.columns() if columns is None else columns
         found[name] = array_of(type_, columns[at])
@@ -46,7 +48,10 @@ def array_of(type_: str, values: list[Any]) -> numpy.ndarray[Any, Any]:
         unit = type_[type_.index("(") + 1 :].split(",")[0].rstrip(")").replace("µ", "u")
         kind = "datetime64" if type_.startswith("T") else "timedelta64"
         counts = numpy.array([NAT if value is None else value for value in values], "i8")
-        return counts.view(f"{kind}[{unit}]").astype(f"{kind}[ns]")
+        array = counts.view(f"{kind}[{unit}]")
+        # Beyond 1677 to 2262 nanoseconds would be another time.
+        fits = all(value is None or abs(value) <= 2**63 // UNITS[unit] - 1 for value in values)
+        return array.astype(f"{kind}[ns]") if fits else array
     if type_ in TYPES:
         missing = [value is None for value in values]
         if any(missing):

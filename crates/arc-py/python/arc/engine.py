@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 from collections.abc import Callable, Sequence
 from os import PathLike
 from types import TracebackType
@@ -235,6 +236,7 @@ def open(
     query_timeout: Seconds | None = None,
 ) -> Engine:
     check_path(path)
+    path = os.path.expanduser(path)
     try:
         native = _arc.open(
             path,
@@ -260,6 +262,8 @@ def open(
 
 def check_path(path: object) -> None:
     """Refuses the address of something that is no folder, of which a folder with an odd name would be made."""
+    if path == ":memory:":
+        raise InvalidInputError("path is ':memory:'; a folder was expected: tempfile.mkdtemp() makes one")
     if not isinstance(path, str) or "://" not in path:
         return
     scheme = path.partition("://")[0]

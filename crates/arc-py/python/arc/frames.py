@@ -34,11 +34,14 @@ def is_frame(value: object) -> bool:
     return has_arrow(value) or instance(value, "pandas", "DataFrame") or instance(value, "polars", "LazyFrame")
 
 
-def arrow_of(data: Any, time: str = "time", tags: Sequence[str] = ()) -> ArrowTable:
-    """Returns anything that is a table as one that exports Arrow. A column without a value is left out, but for time and tags."""
+def arrow_of(data: Any, time: str = "time", tags: Sequence[str] = (), *, to_write: bool = False) -> ArrowTable:
+    """Returns anything that is a table as one that exports Arrow. A column without a value is left out, but for time and tags.
+
+    to_write: whether to refuse what no row of a table can be without, and what would be left out.
+    """
     keep = (time, *tags)
     if instance(data, "pandas", "DataFrame"):
-        return of_pandas(data, keep)
+        return of_pandas(data, keep, to_write=to_write)
     if instance(data, "polars", "LazyFrame"):
         data = data.collect()
     if has_arrow(data):
@@ -52,7 +55,7 @@ def arrow_of(data: Any, time: str = "time", tags: Sequence[str] = ()) -> ArrowTa
                 table = data.to_arrow()
         return table
     if isinstance(data, Mapping):
-        return of_mapping(data, keep)
+        return of_mapping(data, keep, to_write=to_write)
     if isinstance(data, (str, bytes, bytearray)) or not isinstance(data, Iterable):
         raise TypeError(
             "data must be a table that has __arrow_c_stream__ or __arrow_c_array__ (pyarrow, polars, pandas, DuckDB), "
@@ -83,18 +86,19 @@ def check_names(names: Iterable[str]) -> None:
         seen.add(name)
 
 
-def of_pandas(frame: pandas.DataFrame, keep: tuple[str, ...]) -> ArrowTable:
+def of_pandas(frame: pandas.DataFrame, keep: tuple[str, ...], *, to_write: bool) -> ArrowTable:
     """Returns a data frame of pandas as Arrow. NaN, NaT and NA are null.
 
     An index with a name is a column; one of times without a name is the time, if there is no such column; one of integers
-    without a name is left out, as it only counts the rows. Any other is refused.
+    without a name is left out, as it only counts the rows. Any other is refused where it is to be written, and left out in SQL.
     """
     time = keep[0]
     frame = frame.rename(columns=str)
     index = frame.index
     if instance(index, "pandas", "DatetimeIndex") and time not in frame.columns and index.name != time:
         frame = frame.rename_axis(index=time)
-    refuse_index(frame)
+    if to_write:
+        refuse_index(frame)
     named = any(name is not None for name in frame.index.names)
     check_names([*frame.columns, *(str(name) for name in frame.index.names if name is not None)])
     for name in frame.columns:
@@ -106,7 +110,7 @@ def of_pandas(frame: pandas.DataFrame, keep: tuple[str, ...]) -> ArrowTable:
             kind, plain = columns.column(name, values)
             if kind == "time":
                 frame = frame.assign(**{name: as_times(plain)})
-    if time in frame.columns or time in frame.index.names:
+    if to_write and (time in frame.columns or time in frame.index.names):
         column = frame[time] if time in frame.columns else frame.index.get_level_values(time)
         refuse_missing(time, [bool(missing) for missing in column.isna()])
     try:
@@ -114,7 +118,7 @@ def of_pandas(frame: pandas.DataFrame, keep: tuple[str, ...]) -> ArrowTable:
     except ImportError:
         if named:
             frame = frame.reset_index()
-        return of_mapping({name: frame[name].to_numpy() for name in frame.columns}, keep, nan_is_null=True)
+        return of_mapping({name: frame[name].to_numpy() for name in frame.columns}, keep, to_write=to_write, nan_is_null=True)
     try:
         # A default index is left out by either.
         table: ArrowTable = pyarrow.Table.from_pandas(frame, preserve_index=named)
@@ -153,7 +157,7 @@ def refuse_missing(time: str, missing: list[bool]) -> None:
         raise InvalidInputError(f"column {time!r} has no time in row {missing.index(True)}; each row needs one")
 
 
-def of_mapping(data: Mapping[Any, Any], keep: tuple[str, ...], *, nan_is_null: bool = False) -> ArrowTable:
+def of_mapping(data: Mapping[Any, Any], keep: tuple[str, ...], *, to_write: bool, nan_is_null: bool = False) -> ArrowTable:
     """Returns a dict of columns as Arrow: lists, arrays of numpy, of pandas, of pyarrow, series of polars."""
     for name, values in data.items():
         if not isinstance(name, str):
@@ -171,19 +175,19 @@ def of_mapping(data: Mapping[Any, Any], keep: tuple[str, ...], *, nan_is_null: b
             )
     converter = with_pyarrow()
     if converter is not None and any(not isinstance(values, (list, tuple)) for values in data.values()):
-        return converter(data, keep, nan_is_null)
+        return converter(data, keep, to_write, nan_is_null)
     plain = {name: list_of(name, values, nan_is_null) for name, values in data.items()}
     return columns.of_columns(plain, keep=keep)
 
 
-def with_pyarrow() -> Callable[[Mapping[str, Any], tuple[str, ...], bool], ArrowTable] | None:
+def with_pyarrow() -> Callable[[Mapping[str, Any], tuple[str, ...], bool, bool], ArrowTable] | None:
     """Returns what makes a table of arrays without a copy, if pyarrow is there."""
     try:
         import pyarrow
     except ImportError:
         return None
 
-    def convert(data: Mapping[str, Any], keep: tuple[str, ...], nan_is_null: bool) -> ArrowTable:
+    def convert(data: Mapping[str, Any], keep: tuple[str, ...], to_write: bool, nan_is_null: bool) -> ArrowTable:
         arrays = {}
         for name, values in data.items():
             if isinstance(values, (list, tuple)) or getattr(values, "dtype", None) == object:
@@ -207,7 +211,7 @@ def with_pyarrow() -> Callable[[Mapping[str, Any], tuple[str, ...], bool], Arrow
                     arrays[name] = pyarrow.array(values, from_pandas=nan_is_null or None)
             except (pyarrow.ArrowException, ValueError, TypeError) as error:
                 raise InvalidInputError(f"column {name!r} of {dtype} cannot be stored: {error}") from None
-            if name == keep[0] and arrays[name].null_count:
+            if to_write and name == keep[0] and arrays[name].null_count:
                 refuse_missing(name, arrays[name].is_null().to_pylist())
         table: ArrowTable = pyarrow.table(arrays)
         return table

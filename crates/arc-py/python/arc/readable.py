@@ -102,7 +102,7 @@ class Readable:
     def numpy(self) -> dict[str, numpy.ndarray[Any, Any]]:
         """Returns each column as an array of numpy.
 
-        Times are ``datetime64[ns]`` of UTC, with ``NaT``. A column of numbers or truths that has nulls is a masked array,
+        Times are ``datetime64[ns]`` of UTC, with ``NaT``, or of their own unit where nanoseconds do not hold them. A column of numbers or truths that has nulls is a masked array,
         so that no integer becomes a float; texts are objects.
 
         >>> engine.sql("plant", "SELECT rpm FROM pump ORDER BY time").numpy()
@@ -136,7 +136,12 @@ class Readable:
             self._cursor = (self.batches(), [])
         batches, left = self._cursor
         while len(left) < size:
-            batch = next(batches, None)
+            try:
+                batch = next(batches, None)
+            except BaseException:
+                # What is left is not all: it is no end.
+                self._cursor = None
+                raise
             if batch is None:
                 break
             left.extend(rows_of(batch))

@@ -321,7 +321,7 @@ class Store(ABC):
             "database": database,
             "idempotency_key": idempotency_key,
         }
-        rows = arrow_of(data, time, () if isinstance(tags, str) else tags or ())
+        rows = arrow_of(data, time, () if isinstance(tags, str) else tags or (), to_write=True)
         try:
             return self._write(table, rows, **settings)
         finally:

@@ -35,7 +35,14 @@ class NamedTupleRow(Protocol):
     def _asdict(self) -> dict[str, Any]: ...
 
 
-Rows = Union[ArrowTable, Mapping[str, Any], Iterable[Union[Mapping[str, Any], DataclassRow, NamedTupleRow]]]
+class LazyTable(Protocol):
+    """A table that is computed when it is written: a lazy frame of polars."""
+
+    def collect_schema(self) -> Any: ...
+    def collect(self) -> Any: ...
+
+
+Rows = Union[ArrowTable, LazyTable, Mapping[str, Any], Iterable[Union[Mapping[str, Any], DataclassRow, NamedTupleRow]]]
 """What ``Engine.write`` takes: a table, a dict of columns, or rows that are dicts, dataclasses or named tuples."""
 
 Durability = Literal["remote", "disk", "process", "memory"]
