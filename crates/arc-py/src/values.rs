@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arc_core::Error;
 use arrow::{
-    array::{Array, ArrayRef, AsArray, GenericListArray, OffsetSizeTrait, PrimitiveArray, StructArray},
+    array::{Array, ArrayRef, AsArray, GenericListArray, MapArray, OffsetSizeTrait, PrimitiveArray, StructArray},
     compute::cast,
     datatypes::{
         ArrowPrimitiveType, DataType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type,
@@ -43,6 +43,7 @@ pub(crate) fn append(py: Python<'_>, array: &ArrayRef, to: &mut Vec<Py<PyAny>>) 
         DataType::List(_) => lists(py, array.as_list::<i32>(), to),
         DataType::LargeList(_) => lists(py, array.as_list::<i64>(), to),
         DataType::Struct(_) => structures(py, array.as_struct(), to),
+        DataType::Map(..) => maps(py, array.as_map(), to),
         DataType::Null => {
             to.extend((0..array.len()).map(|_| py.None()));
             Ok(())
@@ -89,20 +90,32 @@ where
     each(py, to, array.iter(), |value| value.into_py_any(py))
 }
 
+/// Returns the values of a column inside of another, also of the types that `arc/rows.py` makes values of.
+fn inner(py: Python<'_>, array: &ArrayRef) -> PyResult<Vec<Py<PyAny>>> {
+    let mut values = Vec::with_capacity(array.len());
+    append(py, array, &mut values)?;
+    if array.data_type().is_nested() || array.data_type().is_integer() || *array.data_type() == DataType::Utf8 {
+        return Ok(values);
+    }
+    py.import("arc.rows")?.call_method1("convert", (array.data_type().to_string(), values))?.extract()
+}
+
 fn lists<O: OffsetSizeTrait>(py: Python<'_>, array: &GenericListArray<O>, to: &mut Vec<Py<PyAny>>) -> PyResult<()> {
-    each(py, to, array.iter(), |list| {
-        let mut values = Vec::with_capacity(list.len());
-        append(py, &list, &mut values)?;
-        PyList::new(py, values)?.into_py_any(py)
+    each(py, to, array.iter(), |list| PyList::new(py, inner(py, &list)?)?.into_py_any(py))
+}
+
+/// As pyarrow has them: a key may come twice.
+fn maps(py: Python<'_>, array: &MapArray, to: &mut Vec<Py<PyAny>>) -> PyResult<()> {
+    each(py, to, array.iter(), |entries| {
+        let (keys, values) = (inner(py, entries.column(0))?, inner(py, entries.column(1))?);
+        PyList::new(py, keys.into_iter().zip(values))?.into_py_any(py)
     })
 }
 
 fn structures(py: Python<'_>, array: &StructArray, to: &mut Vec<Py<PyAny>>) -> PyResult<()> {
     let mut columns = Vec::new();
     for (field, column) in array.fields().iter().zip(array.columns()) {
-        let mut values = Vec::with_capacity(array.len());
-        append(py, column, &mut values)?;
-        columns.push((field.name(), values.into_iter()));
+        columns.push((field.name(), inner(py, column)?.into_iter()));
     }
     for row in 0..array.len() {
         let structure = PyDict::new(py);

@@ -1,6 +1,8 @@
 """SQL out: who can read an answer, how often, and what happens when it fails."""
 
 import gc
+from datetime import date, datetime, timedelta
+from decimal import Decimal
 from typing import Callable
 
 import arc
@@ -122,3 +124,21 @@ def test_the_default_of_a_name_is_its_database(plant: arc.Database) -> None:
     other.write_lp("pump rpm=9i 1").raise_for_rejected()
     assert pyarrow.table(other.sql("SELECT rpm FROM pump")).to_pylist() == [{"rpm": 9}]
     assert pyarrow.table(other.sql("SELECT rpm FROM plant.pump WHERE id = 'a'")).to_pylist() == [{"rpm": 1}]
+
+
+def test_values_inside_of_others_are_pythons(engine: arc.Engine) -> None:
+    at, day = datetime(2024, 1, 1, 12), date(2024, 1, 1)
+    columns = {
+        "times": pyarrow.array([[at, None], None, []], pyarrow.list_(pyarrow.timestamp("us"))),
+        "days": pyarrow.array([{"d": day, "n": 1}, {"d": None, "n": 2}, None], pyarrow.struct([("d", pyarrow.date32()), ("n", pyarrow.int8())])),
+        "deep": pyarrow.array([[{"x": [Decimal("1.50")]}], [], None], pyarrow.list_(pyarrow.struct([("x", pyarrow.list_(pyarrow.decimal128(9, 2)))]))),
+        "spans": pyarrow.array([[timedelta(seconds=1)], [None], None], pyarrow.large_list(pyarrow.duration("ms"))),
+        "maps": pyarrow.array([[("a", at), ("a", None)], [], None], pyarrow.map_(pyarrow.string(), pyarrow.timestamp("us"))),
+        "texts": pyarrow.array([["a", None], [], None], pyarrow.list_(pyarrow.string())),
+    }
+    given = pyarrow.table({"time": pyarrow.array(range(3), pyarrow.timestamp("ns")), **columns})
+    engine.write("t", given, database="plant")
+    for rows in (engine.plant.t.order("time"), engine.sql("plant", "SELECT * FROM given ORDER BY time")):
+        found = rows.select(*columns).fetchall()
+        assert found == [tuple(row.values()) for row in given.drop_columns(["time"]).to_pylist()]
+        assert "2024" in repr(rows.select("times", "maps")) and rows.numpy()["times"][0] == [at, None]
