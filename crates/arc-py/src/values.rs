@@ -94,10 +94,11 @@ where
 fn inner(py: Python<'_>, array: &ArrayRef) -> PyResult<Vec<Py<PyAny>>> {
     let mut values = Vec::with_capacity(array.len());
     append(py, array, &mut values)?;
-    if array.data_type().is_nested() || array.data_type().is_integer() || *array.data_type() == DataType::Utf8 {
+    let data_type = array.data_type();
+    if !data_type.is_temporal() && !data_type.is_decimal() {
         return Ok(values);
     }
-    py.import("arc.rows")?.call_method1("convert", (array.data_type().to_string(), values))?.extract()
+    py.import("arc.rows")?.call_method1("convert", (data_type.to_string(), values))?.extract()
 }
 
 fn lists<O: OffsetSizeTrait>(py: Python<'_>, array: &GenericListArray<O>, to: &mut Vec<Py<PyAny>>) -> PyResult<()> {

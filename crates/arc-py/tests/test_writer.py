@@ -179,6 +179,17 @@ def test_rows_that_the_table_refuses_do_not_hold_up_the_others(engine: arc.Engin
     assert engine.plant.sql("SELECT count(*), min(v) FROM pump").fetchone() == (101, 0.5)
 
 
+def test_many_refused_rows_are_found_among_others(engine: arc.Engine) -> None:
+    engine.write_lp("plant", "pump v=1i 0")
+    pump = engine.writer("pump", database="plant", rows=10_000, seconds=3600)
+    for n in range(1, 3_001):
+        pump.add(time=n, v=0.5 if n % 60 == 0 else n)
+    with pytest.raises(arc.SchemaConflictError):
+        pump.flush()
+    assert (pump.written, pump.discard()) == (2_950, 50)
+    pump.close()
+
+
 def test_refused_rows_do_not_fill_the_memory(engine: arc.Engine) -> None:
     engine.write_lp("plant", "pump v=1i 1")
     pump = engine.writer("pump", database="plant", rows=3, seconds=3600)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from arc import scopes
 from arc.errors import Error, NotFoundError
+from arc.names import Named
 from arc.relation import Parameters, Relation
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from arc.writer import Writer
 
 
-class Database:
+class Database(Named):
     """One database of an engine: the same methods, without its name in each call.
 
     Made by ``engine.database(name)``, ``engine[name]`` and ``engine.name``. Holds nothing but the engine and the name; the
@@ -164,18 +165,6 @@ class Database:
         except NotFoundError:
             # As before its first write.
             return []
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names())
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._names()
-
-    def __len__(self) -> int:
-        return len(self._names())
-
-    def __bool__(self) -> bool:
-        return True
 
     def __getattr__(self, name: str) -> Relation:
         # Only for what is no attribute. Protocols of Python ask for many that are none.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -13,6 +13,7 @@ from arc import columns, scopes
 from arc.carets import with_place
 from arc.errors import Error, NotFoundError
 from arc.frames import arrow_of, lines_of
+from arc.names import Named
 from arc.receipts import Executed, Written
 from arc.relation import Parameters, Relation, quoted
 
@@ -38,7 +39,7 @@ class AnswerLike(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
-class Store(ABC):
+class Store(Named, ABC):
     """The calls that :class:`arc.Engine` and :class:`arc.Connection` share."""
 
     replacement_scans: bool
@@ -367,17 +368,8 @@ class Store(ABC):
             raise TypeError(f"the name of a database is a str, not {type(name).__name__}")
         return self.database(name)
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.databases())
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.databases()
-
-    def __len__(self) -> int:
-        return len(self.databases())
-
-    def __bool__(self) -> bool:
-        return True
+    def _names(self) -> list[str]:
+        return self.databases()
 
     def __getattr__(self, name: str) -> Database:
         # Only for what is no attribute. Protocols of Python ask for many that are none.

@@ -24,10 +24,8 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 LIKE = {"date": "time", "float": "number", "int": "number"}
-MOST_SPLITS = 100
-"""Batches that are split in one call, in search of the rows that cannot be stored."""
-
-
+MOST_SPLITS = 1_000
+"""Batches that are split in one call, in search of the rows that cannot be stored; what is left then waits for the next ``flush``."""
 OPEN: weakref.WeakSet[Writer] = weakref.WeakSet()
 """Writers that were not closed. One that has rows is kept by its thread."""
 
