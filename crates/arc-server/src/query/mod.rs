@@ -13,6 +13,7 @@ mod csv;
 mod encode;
 mod estimate;
 pub(crate) mod form;
+mod idle;
 mod json;
 pub(crate) mod layout;
 mod lines;

@@ -23,7 +23,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use super::listed::Listed;
+use super::{idle::QueryCount, listed::Listed};
 use crate::{allocator, errors::Failure};
 
 /// Pieces that may wait for the client; more would only take memory.
@@ -50,6 +50,7 @@ pub(crate) type PieceSender<T> = mpsc::Sender<Result<T, Failure>>;
 pub(crate) struct Runner {
     threads: Handle,
     runtime: Mutex<Option<Runtime>>,
+    running: Arc<QueryCount>,
     timeout: Duration,
 }
 
@@ -68,7 +69,9 @@ impl Runner {
             .thread_name("arc-query")
             .enable_all()
             .build()?;
-        Ok(Self { threads: runtime.handle().clone(), runtime: Mutex::new(Some(runtime)), timeout })
+        let running = Arc::new(QueryCount::default());
+        runtime.spawn(Arc::clone(&running).give_back_when_idle(threads, allocator::give_back_now));
+        Ok(Self { threads: runtime.handle().clone(), runtime: Mutex::new(Some(runtime)), running, timeout })
     }
 
     /// Returns the threads.
@@ -107,13 +110,13 @@ impl Runner {
                 let _ = sender.send(Err(failure)).await;
             }
         };
-        let at_work = Arc::clone(&listed);
+        let (at_work, counted) = (Arc::clone(&listed), self.running.add());
         let task = self.threads.spawn(async move {
             // Also over while it waits for a client that does not read.
             if timeout_at(deadline, at_work.unless_cancelled(query)).await.is_err() {
                 tracing::info!(query = %at_work.id, ?timeout, "a query was ended at its time limit");
             }
-            drop((slot, at_work));
+            drop((slot, at_work, counted));
         });
         Running { pieces, task, listed, deadline, timeout }
     }
