@@ -50,6 +50,8 @@ impl Shared {
         let options = WriteOptions::new();
         match self.durability {
             Some(durability) => options.durability(durability),
+            // Whoever opened the engine may have asked for less.
+            None if self.engine.durability() != Durability::Disk => options.durability(Durability::Disk),
             None => options,
         }
     }

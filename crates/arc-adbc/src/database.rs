@@ -12,8 +12,9 @@ use arc_core::Durability;
 use crate::{
     connection::ArcConnection,
     errors::{invalid, state},
-    open::{self, Mode, OpenEngine, Place},
+    open::{Mode, OpenEngine},
     options::{DATABASE, DURABILITY, MODE, only_texts, parsed, text, unknown, unknown_to_set},
+    place::Place,
     runtime::guarded,
 };
 
@@ -59,8 +60,8 @@ impl ArcDatabase {
         }
         let (_, place) =
             self.uri.as_ref().ok_or_else(|| invalid("option \"uri\" is missing: the folder with the data"))?;
-        let opened = guarded(|| open::open(place, self.mode))?;
-        Ok(Arc::clone(engine.insert(opened)))
+        let opened = guarded(|| place.open(self.mode))?;
+        Ok(Arc::clone(engine.insert(Arc::new(opened))))
     }
 }
 
@@ -74,7 +75,7 @@ impl Optionable for ArcDatabase {
         let value = text(key.as_ref(), value)?;
         match key {
             OptionDatabase::Uri => {
-                let place = open::place(&value)?;
+                let place = Place::of(&value)?;
                 self.uri = Some((value, place));
             }
             OptionDatabase::Other(key) => match key.as_str() {

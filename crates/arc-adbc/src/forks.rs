@@ -4,11 +4,9 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use adbc_core::error::Result;
+use arc_core::{Error, Result};
 
-use crate::errors::state;
-
-/// The process that used the driver first; 0 before that.
+/// The process that opened an engine or asked for one first; 0 before that.
 static FIRST: AtomicU32 = AtomicU32::new(0);
 
 /// Returns whether this process is not the one that made something.
@@ -16,13 +14,18 @@ pub(crate) fn is_fork(process: u32) -> bool {
     process != std::process::id()
 }
 
-/// Refuses a fork of a process that has used the driver.
-pub(crate) fn check_process() -> Result<()> {
+/// Refuses a fork of a process that had opened an engine.
+///
+/// # Errors
+///
+/// [`Error::Closed`].
+pub fn check_process() -> Result<()> {
     match FIRST.compare_exchange(0, std::process::id(), Ordering::Relaxed, Ordering::Relaxed) {
-        Err(first) if is_fork(first) => Err(state(
-            "this process is a fork of one that had used the driver; fork before that, or start it with \
-             multiprocessing.get_context(\"spawn\")",
-        )),
+        Err(first) if is_fork(first) => Err(Error::Closed {
+            reason: "this process is a fork of one that had opened an engine; fork before that, or start it with \
+                     multiprocessing.get_context(\"spawn\")"
+                .into(),
+        }),
         _ => Ok(()),
     }
 }

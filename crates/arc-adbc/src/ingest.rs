@@ -11,10 +11,10 @@ use arrow::array::{RecordBatch, RecordBatchReader};
 
 use crate::{
     connection::Shared,
-    errors::{OrAdbc as _, of_engine, unsupported},
+    errors::{OrAdbc as _, cancelled, of_engine, unsupported},
     objects::check_catalog,
     options::{DURABILITY, PRECISION, TAGS, TIME, flag, parsed, text, unknown_to_set},
-    runtime::guarded,
+    runtime::{Cancel, guarded},
 };
 
 /// Bytes of a part.
@@ -97,7 +97,13 @@ impl Ingest {
     }
 
     /// Stores all rows; returns how many, once they are durable.
-    pub(crate) fn run(&self, shared: &Shared, mut rows: Box<dyn RecordBatchReader + Send>) -> Result<i64> {
+    pub(crate) fn run(
+        &self,
+        shared: &Shared,
+        cancel: &Cancel,
+        mut rows: Box<dyn RecordBatchReader + Send>,
+    ) -> Result<i64> {
+        cancel.begin();
         let database = self.database.as_deref().filter(|name| !name.is_empty()).unwrap_or(&shared.database);
         let table = self.table.as_deref().unwrap_or_default();
         guarded(|| {
@@ -111,7 +117,8 @@ impl Ingest {
                 shared.engine.check_batches(database, table, std::slice::from_ref(first), &options).or_adbc()?;
             }
             self.make_room(shared, database, table)?;
-            let mut storing = Storing { shared, target: (database, table), options, pending: VecDeque::new(), rows: 0 };
+            let mut storing =
+                Storing { shared, cancel, target: (database, table), options, pending: VecDeque::new(), rows: 0 };
             let stored = storing.all(first.map(Ok).into_iter().chain(rows));
             // Whatever failed, what was queued before is stored.
             let rest = storing.acknowledge(0);
@@ -144,6 +151,7 @@ impl Ingest {
 /// A stream that is being stored.
 struct Storing<'a> {
     shared: &'a Shared,
+    cancel: &'a Cancel,
     target: (&'a str, &'a str),
     options: WriteOptions,
     pending: VecDeque<PendingWrite>,
@@ -158,6 +166,9 @@ impl Storing<'_> {
     ) -> Result<()> {
         let (mut part, mut bytes) = (Vec::new(), 0);
         for batch in rows {
+            if self.cancel.was_asked() {
+                return Err(cancelled());
+            }
             let batch = batch.map_err(|error| unreadable(&error))?;
             let pieces = batch.get_array_memory_size().div_ceil(PART_BYTES).max(1);
             let rows_of_piece = batch.num_rows().div_ceil(pieces).max(1);

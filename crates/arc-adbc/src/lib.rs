@@ -14,10 +14,13 @@ mod ingest;
 mod objects;
 mod open;
 mod options;
+mod place;
 mod rows;
 mod runtime;
 mod statement;
 
 pub use connection::ArcConnection;
 pub use database::{ArcDatabase, ArcDriver};
+pub use forks::check_process;
+pub use open::{Mode, OpenEngine};
 pub use statement::ArcStatement;

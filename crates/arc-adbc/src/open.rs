@@ -1,65 +1,167 @@
-//! Engines that are open in this process: two databases of one folder share one.
+//! Engines that are open in this process: all that open one folder share one.
+//!
+//! Owns the count of who uses an engine: the last one closes it. Never decides what a user may do with it.
 
 use std::{
     collections::HashMap,
     ops::Deref,
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
-    sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{
+        Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
 };
 
-use adbc_core::error::{Error, Result, Status};
-use arc_core::{Engine, store::ObjectStorage};
+use arc_core::{Durability, Engine, Error, Options, Result, store::ObjectStorage};
 use tempfile::TempDir;
 
-use crate::{
-    errors::{OrAdbc as _, invalid, unsupported},
-    forks,
-};
+use crate::forks::{check_process, is_fork};
 
 type Key = (PathBuf, Mode);
 
-/// Engines of folders, until they are closed: one that nothing uses any more may be on its way there.
-static OPEN: LazyLock<Mutex<HashMap<Key, Weak<OpenEngine>>>> = LazyLock::new(Mutex::default);
+/// Engines of folders, until they are closed: one without users is on its way there.
+static OPEN: LazyLock<Mutex<HashMap<Key, Arc<Folder>>>> = LazyLock::new(Mutex::default);
 static CLOSED: Condvar = Condvar::new();
 
-fn lock() -> MutexGuard<'static, HashMap<Key, Weak<OpenEngine>>> {
+/// The file of a folder that an engine holds as long as it is open, so that a folder made anew has another one.
+const LOCK_FILE: &str = "LOCK";
+
+fn lock() -> MutexGuard<'static, HashMap<Key, Arc<Folder>>> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whether an engine writes.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Mode {
+pub enum Mode {
+    /// It reads and writes.
     #[default]
     ReadWrite,
+    /// It reads what another process may write.
     Read,
 }
 
-/// Where data is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Place {
-    Folder(PathBuf),
-    /// The URL of a bucket, and what is below it.
-    Bucket(String),
+/// A folder that is open.
+#[derive(Debug)]
+struct Folder {
+    key: Key,
+    /// The number of its lock file.
+    identity: Option<(u64, u64)>,
+    engine: Engine,
+    options: Options,
+    /// Changed with the list locked.
+    users: AtomicUsize,
 }
 
-/// An engine that is closed when the last object that uses it is gone.
+/// One use of an engine, which is closed with its last one.
 #[derive(Debug)]
-pub(crate) struct OpenEngine {
+pub struct OpenEngine {
     engine: Engine,
-    /// Its place among those of folders.
-    key: Option<Key>,
+    /// `None` if nobody else has this engine.
+    folder: Option<Arc<Folder>>,
     /// What a reader of a bucket has for itself.
     own: Option<TempDir>,
+    is_closed: AtomicBool,
     process: u32,
 }
 
-/// Lets others open the folder of this key again, once it is dropped.
-struct Closing<'a>(&'a Key);
+impl OpenEngine {
+    /// Opens a folder, or joins those that have it open in this process and mode.
+    ///
+    /// options: of the engine; who joins and gives some needs the same durability, and the same others if they are not
+    ///     the default ones.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be opened; that it is open with other options, or was replaced since; that this process is a fork of
+    /// one that had opened an engine.
+    pub fn open(path: &Path, mode: Mode, options: Option<Options>) -> Result<Self> {
+        check_process()?;
+        let path = std::path::absolute(path).map_err(|error| invalid(error.to_string()))?;
+        // A folder has one key, by whichever link it is named.
+        let key = (path.canonicalize().unwrap_or_else(|_| path.clone()), mode);
+        let mut open = lock();
+        while let Some(folder) = open.get(&key) {
+            if folder.users.load(Ordering::Relaxed) == 0 {
+                open = CLOSED.wait(open).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            if options.is_some_and(|options| !is_met(&options, &folder.options)) {
+                return Err(invalid(format!(
+                    "{} is open in this process with other settings; give the same ones, none, or close it first",
+                    path.display()
+                )));
+            }
+            if folder.identity != identity_of(&path) {
+                return Err(invalid(format!(
+                    "{} was removed or replaced while it was open in this process; close that engine first",
+                    path.display()
+                )));
+            }
+            folder.users.fetch_add(1, Ordering::Relaxed);
+            return Ok(Self::of(folder.engine.clone(), Some(Arc::clone(folder)), None));
+        }
+        let options = options.unwrap_or_default();
+        let builder = Engine::builder(&path).options(options.clone());
+        let engine = match mode {
+            Mode::ReadWrite => builder.open()?,
+            Mode::Read => builder.open_reader()?,
+        };
+        let key = (path.canonicalize().unwrap_or_else(|_| path.clone()), mode);
+        let (identity, users) = (identity_of(&path), AtomicUsize::new(1));
+        let folder = Arc::new(Folder { key: key.clone(), identity, engine: engine.clone(), options, users });
+        open.insert(key, Arc::clone(&folder));
+        Ok(Self::of(engine, Some(folder), None))
+    }
 
-impl Drop for Closing<'_> {
-    fn drop(&mut self) {
-        lock().remove(self.0);
-        CLOSED.notify_all();
+    /// Opens what a server keeps in a bucket, as far as it was flushed there, to read it.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be opened.
+    pub fn open_bucket(url: &str, options: Options) -> Result<Self> {
+        check_process()?;
+        let storage = ObjectStorage::from_url(url, None)?;
+        let make = |source| Error::Io { action: "make a folder in", path: std::env::temp_dir(), source };
+        let own = TempDir::with_prefix("arc-reader-").map_err(make)?;
+        let engine = Engine::builder(own.path()).options(options).object_store(storage).open_reader()?;
+        Ok(Self::of(engine, None, Some(own)))
+    }
+
+    fn of(engine: Engine, folder: Option<Arc<Folder>>, own: Option<TempDir>) -> Self {
+        Self { engine, folder, own, is_closed: AtomicBool::new(false), process: std::process::id() }
+    }
+
+    /// Returns what writes survive that do not say it themselves, and whose database does not.
+    #[must_use]
+    pub fn durability(&self) -> Durability {
+        self.folder.as_ref().map_or_else(Durability::default, |folder| folder.options.durability)
+    }
+
+    /// Returns whether this use has ended; others of the same engine may go on.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Relaxed)
+    }
+
+    /// Ends this use, and closes the engine if it was the last one.
+    ///
+    /// # Errors
+    ///
+    /// That of the last flush; the engine is closed all the same, and the points are in the log.
+    pub fn close(&self) -> Result<()> {
+        if self.is_closed.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
+        let Some(folder) = &self.folder else { return self.engine.close() };
+        let open = lock();
+        let is_last = folder.users.fetch_sub(1, Ordering::Relaxed) == 1;
+        drop(open);
+        if !is_last {
+            return Ok(());
+        }
+        let _closing = Closing(&folder.key);
+        self.engine.close()
     }
 }
 
@@ -73,73 +175,39 @@ impl Deref for OpenEngine {
 
 impl Drop for OpenEngine {
     fn drop(&mut self) {
-        if forks::is_fork(self.process) {
+        if is_fork(self.process) {
             // Its threads are in the process that opened it, and so is whoever removes its folder.
-            std::mem::forget((self.engine.clone(), self.own.take()));
+            std::mem::forget((self.engine.clone(), self.folder.take(), self.own.take()));
             return;
         }
-        let _closing = self.key.as_ref().map(Closing);
         // Every acknowledged row is in the log: what is not flushed now the next opening brings back.
-        let _ = self.engine.close();
+        let _ = self.close();
     }
 }
 
-/// Returns the engine of a place, opened if it is not.
-pub(crate) fn open(place: &Place, mode: Mode) -> Result<Arc<OpenEngine>> {
-    match place {
-        Place::Folder(path) => open_folder(path, mode),
-        Place::Bucket(url) if mode == Mode::Read => open_bucket(url),
-        Place::Bucket(url) => Err(invalid(format!(
-            "option \"uri\": {url:?} is a bucket, which a server writes to; set the option \"arc.mode\" to \"r\" to read it"
-        ))),
+/// Lets others open the folder again, once it is dropped.
+struct Closing<'a>(&'a Key);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        lock().remove(self.0);
+        CLOSED.notify_all();
     }
 }
 
-/// Opens what a server keeps in a bucket, as far as it was flushed there.
-fn open_bucket(url: &str) -> Result<Arc<OpenEngine>> {
-    let storage = ObjectStorage::from_url(url, None).or_adbc()?;
-    let own = TempDir::with_prefix("arc-reader-")
-        .map_err(|error| Error::with_message_and_status(format!("cannot make a folder: {error}"), Status::IO))?;
-    let engine = Engine::builder(own.path()).object_store(storage).open_reader().or_adbc()?;
-    Ok(Arc::new(OpenEngine { engine, key: None, own: Some(own), process: std::process::id() }))
+/// Returns whether an engine that is open with `given` is what somebody asks for with `asked`.
+fn is_met(asked: &Options, given: &Options) -> bool {
+    let mut only_durability = Options::default();
+    only_durability.durability = asked.durability;
+    asked == given || (asked.durability == given.durability && *asked == only_durability)
 }
 
-fn open_folder(path: &Path, mode: Mode) -> Result<Arc<OpenEngine>> {
-    let path = std::path::absolute(path).map_err(|error| invalid(format!("option \"uri\": {error}")))?;
-    // A folder has one key, by whichever link it is named.
-    let key = (path.canonicalize().unwrap_or_else(|_| path.clone()), mode);
-    let mut open = lock();
-    while let Some(known) = open.get(&key) {
-        match known.upgrade() {
-            Some(engine) => return Ok(engine),
-            None => open = CLOSED.wait(open).unwrap_or_else(PoisonError::into_inner),
-        }
-    }
-    let builder = Engine::builder(&path);
-    let engine = match mode {
-        Mode::ReadWrite => builder.open(),
-        Mode::Read => builder.open_reader(),
-    };
-    let engine = engine.or_adbc()?;
-    let key = (path.canonicalize().unwrap_or(path), mode);
-    let process = std::process::id();
-    let engine = Arc::new(OpenEngine { engine, key: Some(key.clone()), own: None, process });
-    open.insert(key, Arc::downgrade(&engine));
-    Ok(engine)
+/// Returns the number of the lock file of a folder, if there is one.
+fn identity_of(path: &Path) -> Option<(u64, u64)> {
+    let file = path.join(LOCK_FILE).metadata().ok()?;
+    Some((file.dev(), file.ino()))
 }
 
-/// Returns the place that an URI names.
-pub(crate) fn place(uri: &str) -> Result<Place> {
-    let Some((scheme, rest)) = uri.split_once("://") else { return Ok(Place::Folder(uri.into())) };
-    match scheme {
-        "file" | "arc" if rest.starts_with('/') => Ok(Place::Folder(rest.into())),
-        "file" | "arc" => {
-            Err(invalid(format!("option \"uri\": {uri:?} names a host; write file:///folder, or the folder alone")))
-        }
-        "s3" => Ok(Place::Bucket(uri.to_owned())),
-        "grpc" | "grpc+tls" | "http" | "https" => Err(unsupported(format!(
-            "option \"uri\": {uri:?} is a server, and this driver is the engine itself: use the driver adbc_driver_flightsql for it"
-        ))),
-        _ => Err(invalid(format!("option \"uri\": {uri:?} is no folder; expected a path or file:///path"))),
-    }
+fn invalid(reason: String) -> Error {
+    Error::InvalidOption { option: "path", reason }
 }

@@ -22,6 +22,9 @@ pub(crate) const PRECISION: &str = "arc.precision";
 /// Whether tags come as dictionaries.
 pub(crate) const DICTIONARIES: &str = "arc.dictionaries";
 
+/// Whether values belong to placeholders by their names.
+pub(crate) const BY_NAME: &str = "adbc.statement.bind_by_name";
+
 /// Returns the text of a value.
 pub(crate) fn text(key: &str, value: OptionValue) -> Result<String> {
     match value {

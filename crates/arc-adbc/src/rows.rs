@@ -2,7 +2,7 @@
 
 use std::{result, sync::Arc};
 
-use adbc_core::error::Result;
+use adbc_core::error::{Error, Result};
 use arc_core::{Answer, Statement};
 use arrow::{
     array::{Array as _, ArrayRef, RecordBatch, RecordBatchOptions, RecordBatchReader},
@@ -26,6 +26,8 @@ pub(crate) type Reader = Box<dyn RecordBatchReader + Send>;
 /// An answer as a stream for another language.
 pub(crate) struct Rows {
     schema: SchemaRef,
+    /// What was read to know that there are rows at all.
+    first: Option<RecordBatch>,
     /// `None` once it has ended.
     answer: Option<Answer>,
     cancel: Arc<Cancel>,
@@ -35,21 +37,26 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// Plans a statement that reads.
+    /// Plans a statement that reads, and reads its first rows: an error of theirs is one of the statement, which in a stream
+    /// is a text without a status.
     pub(crate) fn of(
         shared: &Shared,
         cancel: &Arc<Cancel>,
         statement: Statement,
         values: Option<RecordBatch>,
     ) -> Result<Self> {
+        cancel.begin();
         let (engine, database) = (Arc::clone(&shared.engine), shared.database.clone());
-        let answer = wait_or_cancel(cancel, async move {
+        let mut answer = wait_or_cancel(cancel, async move {
             engine.query(&database, &statement, values.as_ref()).await.map_err(|error| of_engine(&error))
         })?;
         cancel.ends(answer.ender());
         let schema = layout(&answer.schema(), shared.dictionaries);
+        let (first, answer) = wait(async move { (answer.next().await, answer) })?;
+        let first = first.transpose().map_err(|error| failed(&error, cancel))?;
+        let answer = first.is_some().then_some(answer);
         let (cancel, engine) = (Arc::clone(cancel), Arc::clone(&shared.engine));
-        Ok(Self { schema, answer: Some(answer), cancel, _engine: engine, process: std::process::id() })
+        Ok(Self { schema, first, answer, cancel, _engine: engine, process: std::process::id() })
     }
 }
 
@@ -57,6 +64,9 @@ impl Iterator for Rows {
     type Item = result::Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        if let Some(first) = self.first.take() {
+            return Some(laid_out(&first, &self.schema));
+        }
         let mut answer = self.answer.take()?;
         let read = wait(async move {
             let next = answer.next().await;
@@ -68,12 +78,16 @@ impl Iterator for Rows {
         };
         let batch = match next? {
             Ok(batch) => batch,
-            Err(_) if self.cancel.was_asked() => return Some(Err(stream_error(&cancelled()))),
-            Err(error) => return Some(Err(stream_error(&of_engine(&error)))),
+            Err(error) => return Some(Err(stream_error(&failed(&error, &self.cancel)))),
         };
         self.answer = Some(answer);
         Some(laid_out(&batch, &self.schema))
     }
+}
+
+/// Returns why rows could not be read.
+fn failed(error: &arc_core::Error, cancel: &Cancel) -> Error {
+    if cancel.was_asked() { cancelled() } else { of_engine(error) }
 }
 
 impl Drop for Rows {

@@ -21,7 +21,10 @@ use tokio::{
     sync::Notify,
 };
 
-use crate::{errors::cancelled, forks::check_process};
+use crate::{
+    errors::{OrAdbc as _, cancelled},
+    forks::check_process,
+};
 
 static RUNTIME: OnceLock<std::io::Result<Runtime>> = OnceLock::new();
 
@@ -36,7 +39,7 @@ fn defect() -> Error {
 
 /// Waits for work that does not block a thread.
 pub(crate) fn wait<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> Result<T> {
-    check_process()?;
+    check_process().or_adbc()?;
     let (sender, receiver) = sync_channel(1);
     drop(runtime()?.spawn(async move {
         let _ = sender.send(work.await);
@@ -60,7 +63,7 @@ pub(crate) fn wait_or_cancel<T: Send + 'static>(
 
 /// Does work that blocks, on this thread.
 pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
-    check_process()?;
+    check_process().or_adbc()?;
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(defect()))
 }
 
@@ -68,19 +71,24 @@ pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
 #[derive(Debug, Default)]
 pub(crate) struct Cancel {
     asked: Notify,
-    /// Of the answer that was made last, and whether it was cancelled.
+    /// Of what began last: its answer, and whether it was cancelled.
     answer: Mutex<Option<AnswerEnder>>,
     was_asked: AtomicBool,
 }
 
 impl Cancel {
-    /// Remembers the answer that a cancel is to end from now on.
-    pub(crate) fn ends(&self, answer: AnswerEnder) {
-        *self.lock() = Some(answer);
+    /// Forgets what was asked before: from now on a cancel is about what begins.
+    pub(crate) fn begin(&self) {
+        *self.lock() = None;
         self.was_asked.store(false, Ordering::Relaxed);
     }
 
-    /// Returns whether the answer that was made last was cancelled.
+    /// Remembers the answer that a cancel is to end from now on.
+    pub(crate) fn ends(&self, answer: AnswerEnder) {
+        *self.lock() = Some(answer);
+    }
+
+    /// Returns whether what began last was cancelled.
     pub(crate) fn was_asked(&self) -> bool {
         self.was_asked.load(Ordering::Relaxed)
     }
@@ -96,9 +104,9 @@ pub(crate) struct Canceller(pub(crate) Arc<Cancel>);
 
 impl CancelHandle for Canceller {
     fn try_cancel(&self) -> Result<()> {
+        self.0.was_asked.store(true, Ordering::Relaxed);
         self.0.asked.notify_waiters();
         if let Some(answer) = self.0.lock().take() {
-            self.0.was_asked.store(true, Ordering::Relaxed);
             answer.end();
         }
         Ok(())

@@ -19,7 +19,7 @@ use crate::{
     connection::Shared,
     errors::{OrAdbc as _, invalid, of_engine, state, stream_error, unsupported},
     ingest::Ingest,
-    options::{DICTIONARIES, flag, only_texts, unknown},
+    options::{BY_NAME, DICTIONARIES, flag, only_texts, unknown},
     rows::{self, Reader, Rows},
     runtime::{Cancel, Canceller, wait_or_cancel},
 };
@@ -131,6 +131,10 @@ impl Optionable for ArcStatement {
             self.shared.dictionaries = flag(DICTIONARIES, &value)?;
             return Ok(());
         }
+        if key.as_ref() == BY_NAME {
+            // Values are found by the names of `$name` or the places of `$1`, whichever the statement has.
+            return flag(BY_NAME, &value).map(drop);
+        }
         if matches!(key, OptionStatement::Incremental) {
             return if flag(key.as_ref(), &value)? { Err(unsupported("partitions come all at once")) } else { Ok(()) };
         }
@@ -186,7 +190,7 @@ impl Statement for ArcStatement {
                 return Err(state("this connection only reads"));
             }
             let rows = self.bound.take().ok_or_else(|| state("there are no rows to write: bind them first"))?;
-            return self.ingest.run(&self.shared, rows).map(Some);
+            return self.ingest.run(&self.shared, &self.cancel, rows).map(Some);
         }
         let statement = self.sql()?;
         if statement.kind().is_change() {

@@ -6,7 +6,8 @@ use std::{
     time::Duration,
 };
 
-use arc_core::{ColumnTypes, Error, Options, WriteOptions, store::ObjectStorage};
+use adbc_driver_arc::{Mode, OpenEngine};
+use arc_core::{ColumnTypes, Error, Options, WriteOptions};
 use arrow::array::RecordBatch;
 use bytes::Bytes;
 use pyo3::{
@@ -14,12 +15,11 @@ use pyo3::{
     pybacked::PyBackedStr,
     types::{PyDict, PyList, PyTuple},
 };
-use tempfile::TempDir;
 
 use crate::{
     answer::Answer,
     arguments::{WriteArguments, batches, body, duration, parse},
-    errors::{Raise as _, invalid},
+    errors::{Raise as _, closed, invalid},
     interrupt,
     keywords::Keywords,
     maintenance,
@@ -38,7 +38,8 @@ const DEFAULT_DATABASE: &str = "default";
 /// Opens the data directory at ``path``; creates it if there is none. With ``mode="r"`` also a bucket that a server keeps
 /// its data in, ``"s3://bucket/prefix"``, as far as it was flushed there; the variables ``AWS_…`` say where and who.
 ///
-/// What was acknowledged before a crash comes back. Times are seconds (a number or a ``datetime.timedelta``), sizes are
+/// What was acknowledged before a crash comes back. A folder that this process has open already is the same engine, and stays
+/// open until the last ``close``; it takes no other settings. Times are seconds (a number or a ``datetime.timedelta``), sizes are
 /// bytes; ``None`` leaves a setting as the engine has it.
 ///
 /// mode: ``"rw"`` reads and writes; the folder is this process's then. ``"r"`` only reads, while another process writes there or
@@ -79,11 +80,9 @@ pub(crate) fn open(py: Python<'_>, path: PathBuf, settings: Option<Bound<'_, PyD
     if let Some(url) = path.to_str().filter(|path| path.starts_with("s3://")) {
         return open_bucket(py, url, only_reads, options);
     }
-    // The process may change its folder while the engine runs.
-    let path = std::path::absolute(&path).map_err(|e| invalid("path", e.to_string())).raise(py)?;
-    let builder = arc_core::Engine::builder(&path).options(options);
-    let engine = py.detach(|| if only_reads { builder.open_reader() } else { builder.open() }).raise(py)?;
-    Ok(Engine(Owned::new(engine), None))
+    let mode = if only_reads { Mode::Read } else { Mode::ReadWrite };
+    let engine = py.detach(|| OpenEngine::open(&path, mode, Some(options))).raise(py)?;
+    Ok(Engine(Owned::new(engine)))
 }
 
 /// Opens what a server keeps in a bucket, to read what was flushed there.
@@ -92,12 +91,8 @@ fn open_bucket(py: Python<'_>, url: &str, only_reads: bool, options: Options) ->
         let reason = format!("{url:?} is a bucket, which a server writes to; mode=\"r\" reads it");
         return Err(invalid("path", reason)).raise(py);
     }
-    let storage = ObjectStorage::from_url(url, None).raise(py)?;
-    let make = |source| Error::Io { action: "make a folder in", path: std::env::temp_dir(), source };
-    let folder = TempDir::with_prefix("arc-reader-").map_err(make).raise(py)?;
-    let builder = arc_core::Engine::builder(folder.path()).options(options).object_store(storage);
-    let engine = py.detach(|| builder.open_reader()).raise(py)?;
-    Ok(Engine(Owned::new(engine), Some(Owned::new(folder))))
+    let engine = py.detach(|| OpenEngine::open_bucket(url, options)).raise(py)?;
+    Ok(Engine(Owned::new(engine)))
 }
 
 /// Returns the settings of an engine; those that are not given are the engine's own.
@@ -111,7 +106,8 @@ fn options(py: Python<'_>, settings: Keywords<'_>) -> PyResult<Options> {
         options.durability = parse("durability", &name).raise(py)?;
     }
     let string_columns = settings.take("string_columns")?;
-    let on_conflict = settings.take::<PyBackedStr>("on_conflict")?;
+    // The engine's own, which is not told apart from none.
+    let on_conflict = settings.take::<PyBackedStr>("on_conflict")?.filter(|name| **name != *"reject");
     options.column_types = column_types(string_columns, on_conflict.as_deref()).raise(py)?;
     options.flush_after = time("flush_after", options.flush_after)?;
     options.memory_bytes = settings.take("memory_bytes")?.unwrap_or(options.memory_bytes);
@@ -140,16 +136,11 @@ fn column_types(string_columns: Option<Vec<String>>, on_conflict: Option<&str>) 
 /// every call raises ``ClosedError`` and so does ``arc.open`` (fork before the first one, or use ``multiprocessing`` with ``"spawn"``).
 #[pyclass(frozen, module = "arc")]
 #[derive(Debug)]
-pub(crate) struct Engine(
-    Owned<arc_core::Engine>,
-    /// What a reader of a bucket has for itself.
-    #[expect(dead_code, reason = "removed when it is dropped")]
-    Option<Owned<TempDir>>,
-);
+pub(crate) struct Engine(Owned<OpenEngine>);
 
 impl Engine {
     fn send_lp(&self, py: Python<'_>, database: &str, body: Bytes, options: &WriteOptions) -> PyResult<Py<PyAny>> {
-        let engine = self.0.get(py)?;
+        let engine = self.native(py)?;
         let written = if body.len() < LARGE {
             py.detach(|| engine.submit_lp(database, body, options)?.wait()).raise(py)?
         } else {
@@ -168,7 +159,7 @@ impl Engine {
         batches: Vec<RecordBatch>,
         options: &WriteOptions,
     ) -> PyResult<Py<PyAny>> {
-        let engine = self.0.get(py)?;
+        let engine = self.native(py)?;
         let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
         let written = if rows.saturating_mul(batches.first().map_or(0, RecordBatch::num_columns)) < LARGE / 8 {
             py.detach(|| engine.submit_batches(database, table, &batches, options)?.wait()).raise(py)?
@@ -184,9 +175,13 @@ impl Engine {
 }
 
 impl Engine {
-    /// Returns the engine, or raises ``ClosedError`` in a forked child.
+    /// Returns the engine, or raises ``ClosedError`` in a forked child and after ``close``, though others may have it open.
     pub(crate) fn native(&self, py: Python<'_>) -> PyResult<&arc_core::Engine> {
-        self.0.get(py)
+        let engine = self.0.get(py)?;
+        if engine.is_closed() {
+            return Err(closed(py)?);
+        }
+        Ok(engine)
     }
 }
 
@@ -274,7 +269,7 @@ impl Engine {
         params: Option<Bound<'_, PyAny>>,
         tables: Option<Bound<'_, PyDict>>,
     ) -> PyResult<Answer> {
-        let engine = self.0.get(py)?.clone();
+        let engine = self.native(py)?.clone();
         statements::query(py, engine, &database, Given::new(py, &query, params, tables)?)
     }
 
@@ -286,7 +281,7 @@ impl Engine {
         text_signature = "($self, database, table, since_ns=None)"
     )]
     fn tail(&self, py: Python<'_>, database: String, table: String, since_ns: Option<i64>) -> PyResult<Tail> {
-        Tail::open(py, self.0.get(py)?.clone(), database, table, since_ns)
+        Tail::open(py, self.native(py)?.clone(), database, table, since_ns)
     }
 
     /// Runs one SQL statement that changes data: ``INSERT``, ``DELETE``, ``CREATE`` or ``DROP``. Returns what it did, as
@@ -305,7 +300,7 @@ impl Engine {
         params: Option<Bound<'_, PyAny>>,
         tables: Option<Bound<'_, PyDict>>,
     ) -> PyResult<(&'static str, Option<u64>)> {
-        let engine = self.0.get(py)?.clone();
+        let engine = self.native(py)?.clone();
         statements::execute(py, engine, &database, Given::new(py, &query, params, tables)?)
     }
 
@@ -318,20 +313,20 @@ impl Engine {
     /// the points any more; their bytes leave the disk after the next flush, when their files are rewritten.
     #[pyo3(signature = (database, table, r#where), text_signature = "($self, database, table, where)")]
     fn delete(&self, py: Python<'_>, database: PyBackedStr, table: PyBackedStr, r#where: PyBackedStr) -> PyResult<()> {
-        let engine = self.0.get(py)?;
+        let engine = self.native(py)?;
         let delete = || engine.delete(&database, &table, &arc_core::Predicate::from_sql(&r#where)?);
         py.detach(delete).raise(py).map(drop)
     }
 
     /// Drops a table with all of its points and columns; a write after it makes a new one. Durable once it returns.
     fn drop_table(&self, py: Python<'_>, database: PyBackedStr, table: PyBackedStr) -> PyResult<()> {
-        let engine = self.0.get(py)?;
+        let engine = self.native(py)?;
         py.detach(|| engine.drop_table(&database, &table)).raise(py)
     }
 
     /// Drops a database with all of its tables. Durable once it returns.
     fn drop_database(&self, py: Python<'_>, database: PyBackedStr) -> PyResult<()> {
-        let engine = self.0.get(py)?;
+        let engine = self.native(py)?;
         py.detach(|| engine.drop_database(&database)).raise(py)
     }
 
@@ -353,7 +348,7 @@ impl Engine {
         retention: Option<Bound<'_, PyAny>>,
         table: Option<PyBackedStr>,
     ) -> PyResult<()> {
-        let engine = self.0.get(py)?;
+        let engine = self.native(py)?;
         let is_for_ever =
             |value: &Bound<'_, PyAny>| value.extract::<f64>().is_ok_and(|seconds| seconds == f64::INFINITY);
         let retention = match retention {
@@ -368,7 +363,7 @@ impl Engine {
     /// ``None`` if nothing is set.
     #[pyo3(signature = (database, *, table=None), text_signature = "($self, database, *, table=None)")]
     fn retention(&self, py: Python<'_>, database: PyBackedStr, table: Option<PyBackedStr>) -> PyResult<Option<f64>> {
-        let retention = self.0.get(py)?.retention(&database, table.as_deref()).raise(py)?;
+        let retention = self.native(py)?.retention(&database, table.as_deref()).raise(py)?;
         let is_for_ever = |retention: Duration| retention.as_nanos() >= u128::from(u64::MAX);
         Ok(retention.map(|kept| if is_for_ever(kept) { f64::INFINITY } else { kept.as_secs_f64() }))
     }
@@ -376,14 +371,14 @@ impl Engine {
     /// Sets what the points of ``database`` survive once their write returns, where the write does not say it itself:
     /// ``"disk"``, ``"process"`` or ``"memory"``. ``None`` takes the setting away. Kept across restarts.
     fn set_durability(&self, py: Python<'_>, database: PyBackedStr, durability: Option<PyBackedStr>) -> PyResult<()> {
-        let engine = self.0.get(py)?;
+        let engine = self.native(py)?;
         let durability = durability.map(|name| parse("durability", &name)).transpose().raise(py)?;
         py.detach(|| engine.set_database_durability(&database, durability)).raise(py)
     }
 
     /// Returns the durability that was set for ``database``, or ``None``.
     fn durability(&self, py: Python<'_>, database: PyBackedStr) -> PyResult<Option<String>> {
-        let engine = self.0.get(py)?;
+        let engine = self.native(py)?;
         let found = engine.databases().into_iter().find(|info| info.name == *database);
         let missing = || Error::DatabaseNotFound { database: database.to_string() };
         Ok(found.ok_or_else(missing).raise(py)?.durability.map(|level| level.to_string()))
@@ -409,7 +404,7 @@ impl Engine {
         string_columns: Option<Vec<String>>,
         on_conflict: Option<PyBackedStr>,
     ) -> PyResult<()> {
-        let engine = self.0.get(py)?;
+        let engine = self.native(py)?;
         let types = column_types(string_columns, on_conflict.as_deref()).raise(py)?;
         py.detach(|| engine.set_column_types(&database, table.as_deref(), &types)).raise(py)
     }
@@ -422,13 +417,13 @@ impl Engine {
         database: PyBackedStr,
         table: Option<PyBackedStr>,
     ) -> PyResult<(Option<Vec<String>>, Option<String>)> {
-        let types = self.0.get(py)?.column_types(&database, table.as_deref()).raise(py)?;
+        let types = self.native(py)?.column_types(&database, table.as_deref()).raise(py)?;
         Ok((types.string_columns, types.on_conflict.map(|on_conflict| on_conflict.to_string())))
     }
 
     /// Writes all points in memory to Parquet files and returns how many rows and which files that made.
     fn flush<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let engine = self.0.get(py)?;
+        let engine = self.native(py)?;
         let flushed = engine.clone();
         let report = interrupt::run(py, "flush", move || flushed.flush())?.raise(py)?;
         let files = report.files.iter().map(|file| under(engine, file));
@@ -440,7 +435,7 @@ impl Engine {
     ///
     /// Every point whose write has returned is in it; points may be written meanwhile. See ``arc.restore``.
     fn backup<'py>(&self, py: Python<'py>, target: PathBuf) -> PyResult<Bound<'py, PyAny>> {
-        let engine = self.0.get(py)?.clone();
+        let engine = self.native(py)?.clone();
         let report = interrupt::run(py, "backup", move || engine.backup(target))?.raise(py)?;
         maintenance::backup_report(py, &report)
     }
@@ -460,19 +455,19 @@ impl Engine {
     /// Then a glob finds all that was flushed: ``flush`` first to have every point in files. What is flushed later may be
     /// packed again.
     fn unpack(&self, py: Python<'_>) -> PyResult<u64> {
-        let engine = self.0.get(py)?.clone();
+        let engine = self.native(py)?.clone();
         Ok(interrupt::run(py, "unpack", move || engine.unpack())?.raise(py)?.moved_files)
     }
 
     /// Compares the data directory with what was written there, while it is in use. See ``arc.verify``.
     fn verify<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let engine = self.0.get(py)?.clone();
+        let engine = self.native(py)?.clone();
         let report = interrupt::run(py, "verify", move || engine.verify())?.raise(py)?;
         maintenance::verify_report(py, &report)
     }
 
-    /// Flushes, stops and gives the data directory free. A second call does nothing; any other call then raises
-    /// ``ClosedError``.
+    /// Flushes, stops and gives the data directory free, if nothing else in this process has it open. A second call does
+    /// nothing; any other call then raises ``ClosedError``.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let engine = self.0.get(py)?;
         py.detach(|| engine.close()).raise(py)
@@ -480,13 +475,13 @@ impl Engine {
 
     /// Returns the names of all databases, sorted.
     fn databases(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        let engine = self.0.get(py)?;
+        let engine = self.native(py)?;
         Ok(py.detach(|| engine.databases()).into_iter().map(|database| database.name).collect())
     }
 
     /// Returns the names of the tables of ``database``, sorted.
     fn tables(&self, py: Python<'_>, database: PyBackedStr) -> PyResult<Vec<String>> {
-        let engine = self.0.get(py)?;
+        let engine = self.native(py)?;
         let tables = py.detach(|| engine.tables(&database)).raise(py)?;
         Ok(tables.into_iter().map(|table| table.schema.table.to_string()).collect())
     }
@@ -497,7 +492,7 @@ impl Engine {
     /// before it, from there on. They are a whole Parquet file. Compaction makes files of them, when their day is over at the latest, and ``unpack`` at
     /// once. A file that a merge has replaced since then lies in the folder ``past`` of ``path``, under the same name.
     fn data_files(&self, py: Python<'_>, database: PyBackedStr, table: PyBackedStr) -> PyResult<Vec<OsString>> {
-        let engine = self.0.get(py)?;
+        let engine = self.native(py)?;
         let files = py.detach(|| engine.data_files(&database, &table)).raise(py)?;
         Ok(files.iter().map(|file| under(engine, &file.path)).collect())
     }

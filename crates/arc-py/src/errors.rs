@@ -22,6 +22,12 @@ pub(crate) fn invalid(option: &'static str, reason: impl Into<String>) -> Error 
     Error::InvalidOption { option, reason: reason.into() }
 }
 
+/// Returns what a use of an engine raises after its ``close``.
+pub(crate) fn closed(py: Python<'_>) -> PyResult<PyErr> {
+    let class = py.import("arc.errors")?.getattr("ClosedError")?;
+    Ok(PyErr::from_value(class.call1(("the engine is closed",))?))
+}
+
 fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     let class = py.import("arc.errors")?.getattr(class_name(error.kind()))?;
     let exception = class.call1((message(error),))?;

@@ -3,9 +3,6 @@
 //! Converts arguments, gives the interpreter's lock free, calls `arc-core` and hands Arrow data over without a copy.
 //! Never stores, decodes or queries anything itself. What needs no Rust (exceptions, receipts) is in `python/arc/`.
 
-// Its symbols are those of an ADBC driver, which `arc.adbc` hands to a driver manager: one engine in the wheel, not two.
-use adbc_driver_arc as _;
-
 mod answer;
 mod arguments;
 mod engine;

@@ -4,27 +4,13 @@
 //! the engine there would wait for threads that do not exist. Never shared between processes, so never dropped there. Nor
 //! can another engine be opened there: the lists of who waits for a lock have threads whose memory new ones are given.
 
-use std::sync::atomic::{AtomicU32, Ordering};
-
 use pyo3::prelude::*;
 
 use crate::errors::Raise as _;
 
-/// The process that opened an engine first, and so has threads; 0 before that.
-static FIRST: AtomicU32 = AtomicU32::new(0);
-
 /// Raises `ClosedError` in a fork of a process that had opened an engine.
 pub(crate) fn check_process(py: Python<'_>) -> PyResult<()> {
-    let process = std::process::id();
-    match FIRST.compare_exchange(0, process, Ordering::Relaxed, Ordering::Relaxed) {
-        Err(first) if first != process => closed("this process is a fork of one that had opened an engine").raise(py),
-        _ => Ok(()),
-    }
-}
-
-fn closed<T>(what: &str) -> arc_core::Result<T> {
-    let reason = format!("{what}; fork before that, or start it with multiprocessing.get_context(\"spawn\")");
-    Err(arc_core::Error::Closed { reason })
+    adbc_driver_arc::check_process().raise(py)
 }
 
 /// A value that only the process that made it may use or drop.
@@ -42,7 +28,12 @@ impl<T: Send> Owned<T> {
     /// Returns the value, or raises `ClosedError` in a forked child.
     pub(crate) fn get(&self, py: Python<'_>) -> PyResult<&T> {
         let own = self.value.as_ref().filter(|_| self.process == std::process::id());
-        own.map_or_else(|| closed("this process is a fork of the one that opened it"), Ok).raise(py)
+        let closed = || arc_core::Error::Closed {
+            reason: "this process is a fork of the one that opened it; fork before that, or start it with \
+                     multiprocessing.get_context(\"spawn\")"
+                .into(),
+        };
+        own.ok_or_else(closed).raise(py)
     }
 }
 

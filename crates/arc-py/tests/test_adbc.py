@@ -185,6 +185,41 @@ def test_partitions_are_read_by_any_connection(connection: Any, folder: Path) ->
             cursor.adbc_read_partition(b"nonsense")
 
 
+def test_an_error_of_the_first_rows_is_one_of_the_statement(connection: Any) -> None:
+    with connection.cursor() as cursor:
+        cursor.adbc_ingest("pump", pumps(10))
+        with pytest.raises(dbapi.ProgrammingError, match="(?i)divide by zero"):
+            cursor.execute("SELECT 1 / (rpm - 5) FROM pump")
+        cursor.execute("SELECT rpm FROM pump WHERE rpm > 8")
+        assert cursor.fetchall() == [(9,)]
+
+
+def test_ctrl_c_ends_an_ingest(folder: Path) -> None:
+    program = """
+import arc.adbc, os, pyarrow, signal, sys, threading, time
+
+schema = pyarrow.schema([("time", pyarrow.int64()), ("v", pyarrow.int64())])
+
+def endless():
+    for n in range(10**9):
+        yield pyarrow.record_batch([pyarrow.array([n]), pyarrow.array([n])], schema)
+        time.sleep(0.01)
+
+connection = arc.adbc.connect(sys.argv[1])
+threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+with connection.cursor() as cursor:
+    try:
+        cursor.adbc_ingest("t", pyarrow.RecordBatchReader.from_batches(schema, endless()))
+    except (KeyboardInterrupt, connection.Error) as error:
+        print("interrupted", str(error).rpartition(" ")[2])
+    cursor.execute("SELECT 1")
+    print(cursor.fetchall())
+connection.close()
+"""
+    done = subprocess.run([sys.executable, "-c", program, str(folder)], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == ("interrupted cancelled\n[(1,)]\n", "")
+
+
 def test_a_query_is_cancelled_by_another_thread(connection: Any) -> None:
     with connection.cursor() as cursor:
 
@@ -282,6 +317,49 @@ def test_options_of_rows_stay_after_a_statement(connection: Any) -> None:
         cursor.execute("SELECT 1")
         cursor.adbc_ingest("pump", pumps(1), mode="append")
     assert counted(connection) == 3
+
+
+def test_an_open_engine_gives_connections(folder: Path) -> None:
+    engine = arc.open(folder, durability="memory")
+    engine.write("pump", pumps(2), tags=["id"], database="plant")
+    connection = engine.adbc("plant")
+    assert counted(connection) == 2
+    pumps(3, first=2).to_pandas().to_sql("pump", connection, if_exists="append", index=False)
+    with connection.cursor() as cursor:
+        cursor.execute("INSERT INTO pump VALUES (5, 'x', 5)")
+    assert len(engine.plant.pump) == 6
+    # The folder is free once both are closed.
+    engine.close()
+    assert counted(connection) == 6
+    connection.close()
+    with arc.open(folder, mode="r") as reader, reader.adbc("plant") as connection:
+        assert counted(connection) == 6
+
+
+@pytest.mark.parametrize("how", ["connect", "adbc"])
+def test_a_connection_to_an_engine_of_memory_survives_a_kill(folder: Path, how: str) -> None:
+    program = """
+import arc, arc.adbc, os, pyarrow, signal, sys
+engine = arc.open(sys.argv[1], durability="memory")
+connection = engine.adbc("plant") if sys.argv[2] == "adbc" else arc.adbc.connect(sys.argv[1], database="plant")
+with connection.cursor() as cursor:
+    cursor.adbc_ingest("pump", pyarrow.table({"time": [1, 2], "v": [1, 2]}))
+    cursor.execute("INSERT INTO pump VALUES (3, 3)")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    subprocess.run([sys.executable, "-c", program, str(folder), how], check=False)
+    with arc.open(folder) as engine:
+        assert len(engine.plant.pump) == 3
+
+
+def test_values_by_name(connection: Any) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE pump (time TIMESTAMP, id VARCHAR, rpm BIGINT)")
+        cursor.execute("INSERT INTO pump VALUES (1, $id, $rpm)", {"rpm": 7, "id": "a"})
+        cursor.execute("SELECT rpm FROM pump WHERE id = $id", {"id": "a"})
+        assert cursor.fetchall() == [(7,)]
+        cursor.execute("SELECT rpm FROM pump WHERE id = $1", ["a"])
+        assert cursor.fetchall() == [(7,)]
 
 
 def test_a_folder_opens_while_another_thread_closes_it(folder: Path) -> None:

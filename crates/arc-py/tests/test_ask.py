@@ -394,3 +394,15 @@ def test_rows_that_break_off_are_no_end(engine: arc.Engine) -> None:
         with pytest.raises(arc.Error, match="(?i)divide"):
             while rows.fetchmany(1_000):
                 pass
+
+
+def test_rows_are_dicts_and_queries_explained(engine: arc.Engine) -> None:
+    engine.write_lp("plant", "pump,id=7 rpm=1450i 1").raise_for_rejected()
+    relation = engine.sql("plant", "SELECT id, rpm FROM pump WHERE rpm > ?", [1])
+    assert relation.dicts() == [{"id": "7", "rpm": 1450}]
+    assert "pump" in relation.explain() and "output_rows=1" in relation.explain(analyze=True)
+    query = "SELECT INTERVAL '1 day' AS i, [1] AS l, ['a'] AS t, {'a': 'b'} AS s, rpm, id FROM pump"
+    types = [column[1] for column in engine.sql("plant", query).description]
+    assert types == [str, list, list, dict, int, str]
+    (row,) = engine.sql("plant", query).fetchall()
+    assert [type(value) for value in row] == types

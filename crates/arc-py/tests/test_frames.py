@@ -242,7 +242,7 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "a set": (lambda: {"time": [1], "x": {1}}, arc.InvalidInputError, "'x' is a set; a list"),
     "half of a character": (lambda: [{"time": 1, "x": "a\ud800"}], arc.InvalidInputError, "'x' has a text that has no UTF-8 in row 0"),
     "complex numbers": (lambda: {"time": [1], "x": numpy.array([1j])}, arc.InvalidInputError, "'x' of complex128"),
-    "complex numbers, pandas": (lambda: frame(x=numpy.array([1j])), arc.InvalidInputError, "x with type complex128"),
+    "complex numbers, pandas": (lambda: frame(x=numpy.array([1j])), arc.InvalidInputError, "column 'x' of complex128 cannot be stored"),
     "a stream that raises": (
         lambda: pyarrow.RecordBatchReader.from_batches(LAYOUT, broken_batches(LAYOUT)),
         arc.InvalidInputError,
@@ -355,3 +355,17 @@ def test_a_tag_may_be_missing_in_all_rows(engine: arc.Engine) -> None:
     with engine.writer("w", tags=["id"], database="plant") as rows:
         rows.add(time=1, v=1)
     assert engine.plant.sql("SELECT id, v FROM w").fetchall() == [(None, 1)]
+
+
+def test_what_pandas_has_and_arrow_has_not_is_named(engine: arc.Engine) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"ok": [1], "x": pandas.Series([2**64], dtype=object)}, "column 'x' has an integer of more than 64 bits in row 0"),
+        ({"ok": [1], "x": pandas.Series(["\ud800"], dtype=object)}, "column 'x' has a text that has no UTF-8 in row 0"),
+        ({"ok": [1], "x": pandas.arrays.SparseArray([1])}, "column 'x' of Sparse"),
+    ]
+    for columns, message in cases:
+        with pytest.raises(arc.InvalidInputError, match=message):
+            engine.write("t", pandas.DataFrame({"time": [1], **columns}))
+    at = pandas.Series([AT[0].date()], dtype=object)
+    engine.write("t", pandas.DataFrame({"time": [1], "self": at, "x": pandas.Series([2**63], dtype=object)}))
+    assert engine.sql("default", "SELECT self, x FROM t").fetchall() == [(AT[0], 2**63)]

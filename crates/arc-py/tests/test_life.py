@@ -1,6 +1,7 @@
 """Opening, closing, reopening; threads and forks."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -54,6 +55,59 @@ def test_an_exception_in_the_block_closes_the_engine(folder: Path) -> None:
             raise KeyError
     with arc.open(folder) as engine:
         assert engine.databases() == []
+
+
+def test_a_folder_that_is_open_is_the_same_engine_until_the_last_close(folder: Path, tmp_path: Path) -> None:
+    first = arc.open(folder)
+    first.write_lp("plant", "pump rpm=1i 1").raise_for_rejected()
+    (tmp_path / "link").symlink_to(folder)
+    with arc.open(tmp_path / "link") as second:
+        assert count(second) == 1
+        second.write_lp("plant", "pump rpm=2i 2").raise_for_rejected()
+    with pytest.raises(arc.ClosedError, match="^the engine is closed$"):
+        second.databases()
+    second.close()
+    assert count(first) == 2
+    # A cell of a notebook that runs twice.
+    first = arc.open(folder)
+    assert count(first) == 2
+    first.close()
+    with arc.open(folder, durability="process") as engine:
+        assert engine.write_lp("plant", "pump rpm=3i 3").durability == "process"
+
+
+def test_a_folder_that_is_open_takes_no_other_settings(folder: Path) -> None:
+    with arc.open(folder, durability="memory", flush_after=30):
+        for settings in ({}, {"durability": "process"}, {"durability": "memory", "flush_after": 5}):
+            with pytest.raises(arc.InvalidInputError, match="open in this process with other settings"):
+                arc.open(folder, **settings)
+        for settings in ({"durability": "memory"}, {"durability": "memory", "flush_after": 30}):
+            arc.open(folder, **settings).close()
+    with arc.open(folder, durability="process", mode="rw"), arc.open(folder, mode="r") as reader:
+        assert reader.databases() == []
+
+
+def test_a_folder_that_was_made_anew_is_not_the_one_that_is_open(folder: Path) -> None:
+    before = arc.open(folder)
+    shutil.rmtree(folder)
+    for _ in range(2):
+        with pytest.raises(arc.InvalidInputError, match="was removed or replaced while it was open"):
+            arc.open(folder)
+        folder.mkdir(exist_ok=True)
+    del before
+    with arc.open(folder) as engine:
+        assert engine.databases() == []
+
+
+def test_nothing_answers_after_a_close(folder: Path) -> None:
+    engine = arc.open(folder)
+    engine.write_lp("plant", "pump rpm=1i 1").raise_for_rejected()
+    planned = engine.sql("plant", COUNT)
+    engine.close()
+    for call in (planned.fetchall, engine.databases, lambda: engine.tables("plant"), lambda: engine.plant, engine.flush):
+        with pytest.raises(arc.ClosedError, match="^the engine is closed$"):
+            call()
+    assert str(folder) in repr(engine) and engine.path == str(folder)
 
 
 def test_settings_are_taken(folder: Path) -> None:

@@ -1,7 +1,8 @@
 //! Tools for values in columns that no folder owns: dictionaries of texts, numbers as texts, the order of floats,
-//! columns handed on by pieces. Knows no table and no file.
+//! arrays in another type, columns handed on by pieces. Knows no table and no file.
 
 mod columns;
+pub(crate) mod exact;
 pub(crate) mod float_order;
 pub(crate) mod numbers_as_text;
 mod text_dictionary;

@@ -3,8 +3,6 @@
 //!
 //! Never rounds, cuts or wraps a value; a query that wants that says `CAST`.
 
-use std::sync::Arc;
-
 use arrow::{
     array::{Array, ArrayRef, AsArray, new_null_array},
     compute::cast,
@@ -13,7 +11,11 @@ use arrow::{
 };
 
 use super::insert::refuse;
-use crate::{Error, Result, ingest::type_name};
+use crate::{
+    Error, Result,
+    arrays::exact::{self, Conversion, convert},
+    ingest::type_name,
+};
 
 /// Returns `array` in the type that `column` of `table` has.
 pub(super) fn fitted(array: &ArrayRef, data_type: &DataType, table: &str, column: &str) -> Result<ArrayRef> {
@@ -25,20 +27,15 @@ pub(super) fn fitted(array: &ArrayRef, data_type: &DataType, table: &str, column
         return Ok(new_null_array(data_type, array.len()));
     }
     let from = array.data_type().clone();
-    let converted = match (family(&from), family(data_type)) {
-        (Family::Number, Family::Number) | (Family::Moment, Family::Moment) => {
-            let converted = cast(&array, data_type)?;
-            let back = cast(&converted, &from)?;
-            let differs = |&row: &usize| array.slice(row, 1) != back.slice(row, 1);
-            let lost = if *back == *array { None } else { (0..array.len()).find(differs) };
-            lost.map_or(Ok(converted), Err)
-        }
-        (Family::Text, Family::Moment) => read(&array, data_type)?,
+    let converted = match convert(&array, data_type)? {
+        Conversion::Exact(converted) => Ok(converted),
+        Conversion::Lossy(row) => Err(row),
+        Conversion::Unrelated if from == DataType::Utf8 && is_moment(data_type) => read(&array, data_type)?,
         // Nanoseconds, as elsewhere.
-        (Family::Number, Family::Moment) if from.is_integer() && is_nanoseconds(data_type) => {
+        Conversion::Unrelated if from.is_integer() && is_nanoseconds(data_type) => {
             read(&cast(&array, &DataType::Int64)?, data_type)?
         }
-        _ => {
+        Conversion::Unrelated => {
             return Err(Error::SchemaConflict {
                 table: table.to_owned(),
                 column: column.to_owned(),
@@ -60,37 +57,17 @@ fn read(array: &ArrayRef, data_type: &DataType) -> Result<Result<ArrayRef, usize
     Ok(lost.map_or(Ok(converted), Err))
 }
 
-/// Text in any of its Arrow forms becomes `Utf8`; what is no text stays.
+/// Text becomes `Utf8` in any of its Arrow forms, and a dictionary its values.
 pub(super) fn plain(array: &ArrayRef) -> Result<ArrayRef> {
-    let is_text = match array.data_type() {
-        DataType::Dictionary(_, values) => family(values) == Family::Text,
-        other => *other != DataType::Utf8 && family(other) == Family::Text,
-    };
     match array.as_any_dictionary_opt() {
         // A null among the values of a dictionary is one of the rows that have it.
-        Some(dictionary) if !is_text => plain(&cast(array, dictionary.values().data_type())?),
-        _ if is_text => Ok(cast(array, &DataType::Utf8)?),
-        _ => Ok(Arc::clone(array)),
+        Some(dictionary) => plain(&cast(array, dictionary.values().data_type())?),
+        None => Ok(exact::plain(array)?),
     }
 }
 
-/// What values can be of each other's types.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Family {
-    Number,
-    Text,
-    /// A point in time.
-    Moment,
-    Other,
-}
-
-fn family(data_type: &DataType) -> Family {
-    match data_type {
-        _ if data_type.is_numeric() => Family::Number,
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Family::Text,
-        DataType::Timestamp(..) | DataType::Date32 | DataType::Date64 => Family::Moment,
-        _ => Family::Other,
-    }
+fn is_moment(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Timestamp(..) | DataType::Date32 | DataType::Date64)
 }
 
 fn is_nanoseconds(data_type: &DataType) -> bool {
@@ -99,6 +76,8 @@ fn is_nanoseconds(data_type: &DataType) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use arrow::array::{
         BooleanArray, Date32Array, Decimal128Array, Float64Array, Int32Array, Int64Array, StringArray,
         StringDictionaryBuilder, StringViewArray, TimestampMillisecondArray, TimestampNanosecondArray, UInt64Array,

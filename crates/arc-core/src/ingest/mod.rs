@@ -18,7 +18,7 @@ pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 pub use arrow::expanded_bytes;
 #[cfg(feature = "import")]
-pub(crate) use arrow::{ArrowReader, FileStream, needs_footer, odd_columns};
+pub(crate) use arrow::{ArrowReader, FileStream, INTEGER_WIDTH, KEEP, needs_footer, odd_columns};
 pub(crate) use arrow::{Terms, decode as decode_arrow, of_file as arrow_stream_of_file};
 pub(crate) use decode_pool::DecodePool;
 pub(crate) use logged_rows::{Encoders, decode as decode_rows};

@@ -68,14 +68,9 @@ impl TypeRules {
         if self.types.is_string(name) { DataType::Utf8 } else { own }
     }
 
-    /// Returns the type of a new field whose values came as Arrow: where columns may change their
-    /// type, integers have 64 bits, for nothing becomes of others.
-    pub(crate) fn arrow_type_of_new(&self, own: &DataType) -> DataType {
-        match own {
-            DataType::Int8 | DataType::Int16 | DataType::Int32 if self.types.widens() => DataType::Int64,
-            DataType::UInt8 | DataType::UInt16 | DataType::UInt32 if self.types.widens() => DataType::UInt64,
-            other => other.clone(),
-        }
+    /// Returns whether fields may change their type.
+    pub(crate) fn widens(&self) -> bool {
+        self.types.widens()
     }
 
     /// Returns whether a field that is text takes other values as texts.

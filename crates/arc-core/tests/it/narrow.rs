@@ -38,6 +38,9 @@ fn write(engine: &Engine, numbers: &[i64]) {
         ("u32", Arc::new(narrow::<u32>(&unsigned).collect::<UInt32Array>())),
     ];
     let batch = RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true))).unwrap();
+    let keep = [("arc.integer_width".to_owned(), "keep".to_owned())].into();
+    let schema = batch.schema().as_ref().clone().with_metadata(keep);
+    let batch = batch.with_schema(Arc::new(schema)).unwrap();
     let options = WriteOptions::new().durability(Durability::Memory);
     let _ = engine.submit_batches("db", "t", &[batch], &options).unwrap().wait().unwrap();
 }

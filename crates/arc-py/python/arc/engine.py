@@ -16,6 +16,8 @@ from arc.relation import Parameters
 from arc.store import AnswerLike, Store, parameters
 
 if TYPE_CHECKING:
+    from adbc_driver_manager.dbapi import Connection as AdbcConnection
+
     from arc._arc import Table
     from arc.remote import Connection
     from arc.served import Served
@@ -159,6 +161,18 @@ class Engine(Store):
 
         with opened(to, token, ca_file) as centre:
             return self._native.push(centre, bytes_per_second)
+
+    def adbc(self, database: str = "default", *, durability: Durability | None = None) -> AdbcConnection:
+        """Returns a connection of the DB-API to this engine, for ``pandas.read_sql``, ``to_sql`` and others that take one.
+
+        It goes on after ``close``; the folder is free once it is closed as well.
+
+        database: the database of statements that name none.
+        durability: what written rows survive; ``None`` is ``"disk"``.
+        """
+        from arc import adbc
+
+        return adbc.connect(self.path, database=database, mode=self.mode, durability=durability)
 
     def unpack(self) -> int:
         return self._native.unpack()

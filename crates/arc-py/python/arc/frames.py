@@ -44,6 +44,8 @@ def arrow_of(data: Any, time: str = "time", tags: Sequence[str] = (), *, to_writ
         return of_pandas(data, keep, to_write=to_write)
     if instance(data, "polars", "LazyFrame"):
         data = data.collect()
+    if is_one_column(data):
+        raise InvalidInputError(f"data is a {type(data).__name__}, which is one column: write a table, such as {{'name': values}}")
     if has_arrow(data):
         table: ArrowTable = data
         check_names(names_of(data))
@@ -63,6 +65,14 @@ def arrow_of(data: Any, time: str = "time", tags: Sequence[str] = (), *, to_writ
         )
     # All of it before anything is written: an iterator that raises half-way leaves nothing behind.
     return columns.of_rows(data, keep=keep)
+
+
+def is_one_column(data: Any) -> bool:
+    """Returns whether a value is a column of a library, and no table."""
+    if instance(data, "pyarrow", "StructArray"):
+        return False
+    columns_ = (("pandas", "Series"), ("polars", "Series"), ("pyarrow", "Array"), ("pyarrow", "ChunkedArray"), ("numpy", "ndarray"))
+    return any(instance(data, *column) for column in columns_)
 
 
 def names_of(data: Any) -> list[str]:
@@ -101,15 +111,22 @@ def of_pandas(frame: pandas.DataFrame, keep: tuple[str, ...], *, to_write: bool)
         refuse_index(frame)
     named = any(name is not None for name in frame.index.names)
     check_names([*frame.columns, *(str(name) for name in frame.index.names if name is not None)])
+    plain: dict[str, Any] = {}
     for name in frame.columns:
         unstorable.refuse_spans(name, frame[name].dtype)
         if frame[name].dtype == object:
             if set(map(type, frame[name])) <= {str, type(None)}:
                 continue
             values = [None if is_missing(value) else value for value in frame[name]]
-            kind, plain = columns.column(name, values)
+            kind, values = columns.column(name, values)
             if kind == "time":
-                frame = frame.assign(**{name: as_times(plain)})
+                plain[name] = as_times(values)
+            elif kind == "uint":
+                plain[name] = as_unsigned(values)
+    if plain:
+        frame = frame.copy(deep=False)
+        for name, values in plain.items():
+            frame[name] = values
     if to_write and (time in frame.columns or time in frame.index.names):
         column = frame[time] if time in frame.columns else frame.index.get_level_values(time)
         refuse_missing(time, [bool(missing) for missing in column.isna()])
@@ -123,8 +140,22 @@ def of_pandas(frame: pandas.DataFrame, keep: tuple[str, ...], *, to_write: bool)
         # A default index is left out by either.
         table: ArrowTable = pyarrow.Table.from_pandas(frame, preserve_index=named)
         return table
-    except pyarrow.ArrowException as error:
-        raise InvalidInputError(f"the data frame cannot be stored: {'; '.join(map(str, error.args))}") from None
+    except (pyarrow.ArrowException, ValueError, TypeError, OverflowError) as error:
+        raise unstorable_column(frame, error) from None
+
+
+def unstorable_column(frame: pandas.DataFrame, error: Exception) -> InvalidInputError:
+    """Returns what is wrong with the first column of a data frame that Arrow does not take."""
+    import pyarrow
+
+    for name in frame.columns:
+        try:
+            pyarrow.array(frame[name], from_pandas=True)
+        except (pyarrow.ArrowException, ValueError, TypeError, OverflowError) as reason:
+            if isinstance(reason, UnicodeEncodeError):
+                unstorable.refuse_surrogates(name, (value if isinstance(value, str) else None for value in frame[name]))
+            return InvalidInputError(f"column {name!r} of {frame[name].dtype} cannot be stored: {reason}")
+    return InvalidInputError(f"the data frame cannot be stored: {'; '.join(map(str, error.args))}")
 
 
 def refuse_index(frame: pandas.DataFrame) -> None:
@@ -149,6 +180,13 @@ def as_times(values: list[Any]) -> Any:
     import pandas
 
     return pandas.array(pandas.to_datetime(values, unit="ns", utc=True))
+
+
+def as_unsigned(values: list[Any]) -> Any:
+    """Returns integers as those of pandas that go up to 64 bits."""
+    import pandas
+
+    return pandas.array(values, dtype="UInt64")
 
 
 def refuse_missing(time: str, missing: list[bool]) -> None:

@@ -128,6 +128,16 @@ class Readable:
             left.extend(rows_of(batch))
         return left
 
+    def dicts(self) -> list[dict[str, Any]]:
+        """Returns all rows as dicts, with the values that :meth:`fetchall` has. Needs no other library.
+
+        >>> engine.sql("plant", "SELECT id, rpm FROM pump ORDER BY time LIMIT 1").dicts()
+        [{'id': '7', 'rpm': 1450}]
+        """
+        table = self.table()
+        names = table.schema.names
+        return [dict(zip(names, row)) for row in rows_of(table)]
+
     def fetchmany(self, size: int = 1) -> list[tuple[Any, ...]]:
         """Returns the next rows, at most ``size``; none at the end, after which it begins anew."""
         if size < 1:

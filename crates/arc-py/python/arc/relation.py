@@ -83,6 +83,18 @@ class Relation(Readable):
         answer = self._asked()
         return answer
 
+    def explain(self, *, analyze: bool = False) -> str:
+        """Returns how the query is computed, as SQL's ``EXPLAIN`` says it.
+
+        analyze: whether to run it, and to say how many rows and how much time each step took.
+
+        >>> "pump" in engine.plant.pump.filter("rpm > 1400").explain()
+        True
+        """
+        query = f"EXPLAIN {'ANALYZE ' if analyze else ''}{self._query}"
+        steps = Relation(self._store, self._database, query, self._params, self._tables).fetchall()
+        return "\n\n".join(f"{kind}\n{plan}" for kind, plan in steps)
+
     @property
     def query(self) -> str:
         """The SQL of the relation."""

@@ -249,8 +249,6 @@ class Connection(Store):
     def _write(self, table: str, data: Any, **settings: Any) -> Written:
         rows = data if isinstance(data, Table) else Table.from_arrow(data)
         tags = settings["tags"]
-        if isinstance(tags, str):
-            raise TypeError("tags must be a list of str, not str")
         if any("," in tag for tag in tags or ()):
             raise InvalidInputError("over a connection, the name of a tag has no comma")
         if len(rows) == 0:

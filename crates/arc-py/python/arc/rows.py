@@ -78,12 +78,20 @@ def zone_of(name: str) -> tzinfo:
 def python_type(type_: str) -> type:
     """Returns the type of the values that a column gives, for ``description``."""
     name = type_.partition("(")[0]
-    if "Utf8" in type_:
-        return str
-    if name.startswith(("Int", "UInt")):
-        return int
-    if name.startswith("Float"):
-        return float
-    known = {"Timestamp": datetime, "Boolean": bool, "Date32": date, "Date64": date, "Duration": timedelta}
-    known.update({"Time32": time, "Time64": time, "Binary": bytes, "List": list, "Struct": dict, "Null": type(None)})
-    return Decimal if name.startswith("Decimal") else known.get(name, object)
+    if name == "Dictionary":
+        name = type_.rstrip(")").rpartition(", ")[2]
+    for beginning, known in (("Decimal", Decimal), ("Float", float), ("UInt", int), ("Interval", str)):
+        if name.startswith(beginning):
+            return known
+    return VALUES.get(name, object)
+
+
+VALUES: dict[str, type] = {
+    **dict.fromkeys(("Utf8", "LargeUtf8", "Utf8View"), str),
+    **dict.fromkeys(("Binary", "LargeBinary", "BinaryView", "FixedSizeBinary"), bytes),
+    **dict.fromkeys(("Int8", "Int16", "Int32", "Int64"), int),
+    **dict.fromkeys(("List", "LargeList", "FixedSizeList"), list),
+    **dict.fromkeys(("Date32", "Date64"), date),
+    **dict.fromkeys(("Time32", "Time64"), time),
+    **{"Timestamp": datetime, "Boolean": bool, "Duration": timedelta, "Struct": dict, "Null": type(None)},
+}

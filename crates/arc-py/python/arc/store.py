@@ -96,6 +96,8 @@ class Store(Named, ABC):
                 for writer in list(self._writers):
                     writers.callback(writer.close)
         finally:
+            # No plan from before it is read.
+            self._changes += 1
             self._end()
 
     def _read(self, answer: AnswerLike, query: str) -> Table:
@@ -314,6 +316,8 @@ class Store(Named, ABC):
         >>> engine.write("valve", rows, tags=["id"], database="plant").points
         1
         """
+        if isinstance(tags, str):
+            raise TypeError("tags must be a list of str, not str")
         settings = {
             "tags": tags,
             "time": time,
@@ -322,7 +326,7 @@ class Store(Named, ABC):
             "database": database,
             "idempotency_key": idempotency_key,
         }
-        rows = arrow_of(data, time, () if isinstance(tags, str) else tags or (), to_write=True)
+        rows = arrow_of(data, time, tags or (), to_write=True)
         try:
             return self._write(table, rows, **settings)
         finally:

@@ -29,12 +29,12 @@ pub(super) struct QueryCount {
 
 /// One of the queries that run, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Counted(Arc<QueryCount>);
+pub(super) struct ActiveQuery(Arc<QueryCount>);
 
 impl QueryCount {
-    pub(super) fn add(self: &Arc<Self>) -> Counted {
+    pub(super) fn add(self: &Arc<Self>) -> ActiveQuery {
         self.running.fetch_add(1, Ordering::Relaxed);
-        Counted(Arc::clone(self))
+        ActiveQuery(Arc::clone(self))
     }
 
     /// Calls `give_back` on each of the `threads` threads of this runtime whenever no query has run for a moment. Never ends.
@@ -50,7 +50,7 @@ impl QueryCount {
     }
 }
 
-impl Drop for Counted {
+impl Drop for ActiveQuery {
     fn drop(&mut self) {
         if self.0.running.fetch_sub(1, Ordering::Relaxed) == 1 {
             self.0.idle.notify_one();

@@ -20,7 +20,8 @@ use std::sync::Arc;
 use arrow::{
     array::{Array, ArrayRef, RecordBatch},
     compute::cast,
-    datatypes::DataType,
+    datatypes::{DataType, Field, TimeUnit},
+    util::display::array_value_to_string,
 };
 use bytes::Bytes;
 
@@ -30,11 +31,14 @@ use super::staged::{
 };
 use crate::{
     Error, Result,
-    arrays::numbers_as_text::{Floats, becomes_text, to_texts},
+    arrays::{
+        exact::{Conversion, convert, plain},
+        numbers_as_text::{Floats, becomes_text, to_texts},
+    },
     buffer::{encoded, owned},
     catalog::comes_back,
     datafile::is_storable,
-    model::{ColumnKind, TIME_COLUMN, check_row_bytes, check_type, tag_type},
+    model::{ColumnKind, TIME_COLUMN, check_row_bytes, check_type, tag_type, time_type},
     registry::{check_name, invalid_name},
 };
 
@@ -46,6 +50,10 @@ pub(crate) use {
     reader::ArrowReader,
     types::odd_columns,
 };
+
+/// Key in the metadata of a schema: with the value `keep`, integers of new columns have the width that they came with.
+pub(crate) const INTEGER_WIDTH: &str = "arc.integer_width";
+pub(crate) const KEEP: &str = "keep";
 
 /// The columns of a batch that have any value, by index in the table.
 type BatchColumns = Vec<(usize, ArrayRef)>;
@@ -103,6 +111,8 @@ fn decode_within(
     let mut batches = Batches {
         table: into,
         time_column: time_column.unwrap_or(TIME_COLUMN),
+        rows: 0,
+        keeps_width: false,
         budget: terms.most_bytes,
         kept: BorrowedBatches::new(body, terms.may_keep),
         context,
@@ -152,6 +162,10 @@ fn invalid(reason: String) -> Error {
 struct Batches<'a> {
     table: &'a mut StagedTable,
     time_column: &'a str,
+    /// Rows of the batches before.
+    rows: usize,
+    /// Whether integers of new columns keep their width.
+    keeps_width: bool,
     /// Bytes that values may still take beyond their buffers.
     budget: usize,
     kept: BorrowedBatches,
@@ -166,6 +180,7 @@ impl Batches<'_> {
         };
         let time = time_values(time, self.time_column, self.context.precision).map_err(invalid)?;
         let schema = batch.schema();
+        self.keeps_width = schema.metadata().get(INTEGER_WIDTH).is_some_and(|width| width == KEEP);
         let is_kept = self.kept.takes(batch.num_rows(), self.table.rows.len());
         let (mut tags, mut columns) = (Vec::new(), BatchColumns::new());
         for (field, array) in schema.fields().iter().zip(batch.columns()) {
@@ -177,7 +192,7 @@ impl Batches<'_> {
                 tags.push(self.tag(name, array)?);
             } else {
                 self.reserve(name, array)?;
-                let fitted = fitting(self.table, name, array, self.context)?;
+                let fitted = self.fitting(name, array)?;
                 // What is copied is encoded when it is in the buffer.
                 let encoded = if is_kept { encoded(array)? } else { None };
                 columns.extend(fitted.map(|(index, texts)| (index, encoded.unwrap_or(texts))));
@@ -187,6 +202,7 @@ impl Batches<'_> {
             true => tags::resolve(&mut self.table.table.series.write(), &tags, batch.num_rows())?,
             false => Vec::new(),
         };
+        self.rows += batch.num_rows();
         if is_kept {
             return self.kept.add(time, series, columns);
         }
@@ -201,9 +217,12 @@ impl Batches<'_> {
         Ok(())
     }
 
-    /// Checks that no column comes twice, and that all declared tags are there.
+    /// Checks that no column comes twice or is of a type that nobody knows here, and that all declared tags are there.
     fn check_names(&self, batch: &RecordBatch) -> Result<()> {
         let schema = batch.schema();
+        if self.context.is_checked() {
+            schema.fields().iter().try_for_each(|field| check_extension(field))?;
+        }
         let mut names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
         names.sort_unstable();
         if let Some([name, _]) = names.array_windows().find(|[one, next]| one == next) {
@@ -224,12 +243,7 @@ impl Batches<'_> {
     fn tag<'n>(&mut self, name: &'n str, array: &ArrayRef) -> Result<TagColumn<'n>> {
         match self.table.position(name).and_then(|index| self.table.column(index)) {
             Some(column) if column.kind == ColumnKind::Field => {
-                return Err(conflict(
-                    self.table,
-                    name,
-                    SentTypes { existing: &column.data_type, got: &tag_type() },
-                    "",
-                ));
+                return Err(conflict(self.table, name, &column.data_type, type_name(&tag_type())));
             }
             Some(_) => {}
             None => {
@@ -238,7 +252,108 @@ impl Batches<'_> {
             }
         }
         let tag = TagColumn::new(name, array)?;
-        tag.ok_or_else(|| conflict(self.table, name, SentTypes { existing: &tag_type(), got: array.data_type() }, ""))
+        tag.ok_or_else(|| conflict(self.table, name, &tag_type(), type_name(array.data_type())))
+    }
+
+    /// Returns a column of a batch in the type of the table's, and which that is; it is proposed if it is new.
+    fn fitting(&mut self, name: &str, array: &ArrayRef) -> Result<Option<(usize, ArrayRef)>> {
+        // A column without any value decides nothing, and its rows have none.
+        if *array.data_type() == DataType::Null {
+            return Ok(None);
+        }
+        let mut array = plain(array).map_err(|e| invalid(e.to_string()))?;
+        let existing = self.table.position(name).and_then(|index| self.table.column(index));
+        let existing = existing.map(|column| column.data_type.clone());
+        if *array.data_type() != DataType::Utf8 && self.table.rules(self.context).are_texts(name, existing.as_ref()) {
+            array = text_of(name, &array)?;
+        }
+        let (index, data_type) = match (self.table.position(name), existing) {
+            (Some(index), Some(data_type)) => (index, data_type),
+            _ => {
+                array = self.new_column(name, &array)?;
+                let data_type = array.data_type().clone();
+                (self.table.add(name, ColumnKind::Field, data_type.clone()), data_type)
+            }
+        };
+        self.reserve_growth(name, &array, &data_type)?;
+        let lossy = match converted(&array, &data_type)? {
+            Conversion::Exact(same) => return Ok(Some((index, same))),
+            Conversion::Lossy(row) => Some(row),
+            Conversion::Unrelated => None,
+        };
+        let (own, are_floats) = own_type(&array)?;
+        let Some(wider) = self.table.wider(index, &own, are_floats, self.context) else {
+            let way_out = self.table.rules(self.context).way_out(&own, &data_type);
+            return Err(self.misfit(name, &data_type, (&array, lossy), way_out));
+        };
+        self.table.widen(index, wider.clone())?;
+        let array = match wider {
+            DataType::Utf8 => text_of(name, &array)?,
+            _ => cast(&array, &wider).map_err(|e| invalid(e.to_string()))?,
+        };
+        Ok(Some((index, array)))
+    }
+
+    /// Checks a new column, and returns its values in the type that it gets: one for all numbers of a kind and one for all
+    /// times, so that the first write decides no width and no unit; the own one where that cannot be every value.
+    fn new_column(&mut self, name: &str, array: &ArrayRef) -> Result<ArrayRef> {
+        check_column_name("column", name).and_then(|()| self.table.check_column_count(1)).map_err(invalid)?;
+        let own = array.data_type();
+        if !is_storable(own) {
+            return Err(invalid(format!("column {name:?} has the type {own}, which Parquet cannot hold")));
+        }
+        if !comes_back(own) {
+            return Err(invalid(format!("column {name:?} has a type that cannot be kept; it may be nested too deep")));
+        }
+        if !self.context.is_checked() {
+            return Ok(Arc::clone(array));
+        }
+        check_type(name, own).map_err(invalid)?;
+        // Nothing becomes of narrow ones, which those that may change their type do.
+        if own.is_integer() && self.keeps_width && !self.table.rules(self.context).widens() {
+            return Ok(Arc::clone(array));
+        }
+        let widest = widest_type(own);
+        self.reserve_growth(name, array, &widest)?;
+        match (converted(array, &widest)?, own) {
+            (Conversion::Exact(array), _) => Ok(array),
+            (_, DataType::Timestamp(unit, _)) => {
+                let utc = DataType::Timestamp(*unit, Some("UTC".into()));
+                match converted(array, &utc)? {
+                    Conversion::Exact(array) => Ok(array),
+                    _ => Err(Error::internal("a time is another one in UTC")),
+                }
+            }
+            _ => Ok(Arc::clone(array)),
+        }
+    }
+
+    /// Says why a column does not take an array, and the row that it cannot have if there is one.
+    fn misfit(
+        &self,
+        name: &str,
+        existing: &DataType,
+        (array, lossy): (&ArrayRef, Option<usize>),
+        way_out: &'static str,
+    ) -> Error {
+        let mut got = type_name(array.data_type());
+        if let Some(row) = lossy {
+            let value = array_value_to_string(array, row).unwrap_or_default();
+            got = format!("{got}, and {value} in row {} cannot be one", self.rows + row + 1);
+        }
+        conflict(self.table, name, existing, got + way_out)
+    }
+
+    /// Counts what a column takes that gets wider values.
+    fn reserve_growth(&mut self, name: &str, array: &ArrayRef, to: &DataType) -> Result<()> {
+        let width = |data_type: &DataType| data_type.primitive_width().unwrap_or_default();
+        let bytes = width(to).saturating_sub(width(array.data_type())).saturating_mul(array.len());
+        self.budget = self.budget.checked_sub(bytes).ok_or_else(|| {
+            invalid(format!(
+                "column {name:?} takes {bytes} bytes more as {to}, more than one write may; send fewer rows"
+            ))
+        })?;
+        Ok(())
     }
 
     /// Counts what a column takes beyond its buffers.
@@ -253,53 +368,19 @@ impl Batches<'_> {
     }
 }
 
-/// Text in any of its Arrow forms becomes `Utf8`; every other type stays.
-fn plain(array: &ArrayRef) -> Result<ArrayRef> {
-    let text = match array.data_type() {
-        DataType::LargeUtf8 | DataType::Utf8View => true,
-        DataType::Dictionary(_, values) => {
-            matches!(values.as_ref(), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
-        }
-        _ => false,
-    };
-    if text { cast(array, &DataType::Utf8).map_err(|e| invalid(e.to_string())) } else { Ok(Arc::clone(array)) }
-}
-
-/// Returns an array as one of another type, if that can be and alters no value.
-fn exact(array: &ArrayRef, data_type: &DataType) -> Result<Option<ArrayRef>> {
-    if !widens(array.data_type(), data_type) {
-        return Ok(None);
-    }
-    let other = cast(array, data_type).map_err(|e| invalid(e.to_string()))?;
-    let back = cast(&other, array.data_type()).ok();
-    Ok((back.as_ref() == Some(array)).then_some(other))
-}
-
 /// Returns which of the plain types an array is of, or could be, and whether floats can hold its
 /// values.
 fn own_type(array: &ArrayRef) -> Result<(DataType, bool)> {
     let data_type = array.data_type();
     if data_type.is_integer() || data_type.is_floating() {
-        let are_floats = *data_type == DataType::Float64 || exact(array, &DataType::Float64)?.is_some();
+        let are_floats = matches!(converted(array, &DataType::Float64)?, Conversion::Exact(_));
         return Ok((DataType::Float64, are_floats));
     }
     Ok((data_type.clone(), false))
 }
 
-/// Says why a column does not take an array.
-fn misfit(table: &StagedTable, name: &str, types: SentTypes<'_>, way_out: &'static str) -> Error {
-    if widens(types.got, types.existing) {
-        let reason = "is of floats, which cannot hold all of its integers exactly";
-        return invalid(format!("column {name:?} {reason}{way_out}"));
-    }
-    conflict(table, name, types, way_out)
-}
-
-/// The type of a column in the table, and that of what was sent.
-#[derive(Clone, Copy)]
-struct SentTypes<'t> {
-    existing: &'t DataType,
-    got: &'t DataType,
+fn converted(array: &ArrayRef, to: &DataType) -> Result<Conversion> {
+    convert(array, to).map_err(|e| invalid(e.to_string()))
 }
 
 fn text_of(name: &str, array: &ArrayRef) -> Result<ArrayRef> {
@@ -325,89 +406,47 @@ fn scalar_texts(array: &ArrayRef) -> Result<ArrayRef, String> {
     }
 }
 
-fn conflict(table: &StagedTable, column: &str, types: SentTypes<'_>, way_out: &'static str) -> Error {
+/// Refuses an extension type whose values would become other ones: the number of a period is no time. Texts and lists are
+/// what they are.
+fn check_extension(field: &Field) -> Result<()> {
+    let data_type = field.data_type();
+    let is_number = data_type.is_numeric() || data_type.is_temporal();
+    match field.extension_type_name() {
+        Some(extension) if is_number || matches!(data_type, DataType::FixedSizeBinary(_) | DataType::Struct(_)) => {
+            let name = field.name();
+            Err(invalid(format!(
+                "column {name:?} has the extension type {extension}, of which only the storage is known here ({data_type}); \
+                 convert it to a type of Arrow first"
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn conflict(table: &StagedTable, column: &str, existing: &DataType, got: String) -> Error {
     Error::SchemaConflict {
         table: table.name().to_owned(),
         column: column.to_owned(),
-        existing: type_name(types.existing),
-        got: type_name(types.got) + way_out,
+        existing: type_name(existing),
+        got,
     }
 }
 
-/// Returns a column of a batch in the type of the table's, and which that is; it is proposed if it
-/// is new.
-fn fitting(
-    table: &mut StagedTable,
-    name: &str,
-    array: &ArrayRef,
-    context: &Context<'_>,
-) -> Result<Option<(usize, ArrayRef)>> {
-    // A column without any value decides nothing, and its rows have none.
-    if *array.data_type() == DataType::Null {
-        return Ok(None);
-    }
-    let mut array = plain(array)?;
-    let existing = table.position(name).and_then(|index| table.column(index)).map(|column| &column.data_type);
-    if *array.data_type() != DataType::Utf8 && table.rules(context).are_texts(name, existing) {
-        array = text_of(name, &array)?;
-    }
-    let index = match table.position(name) {
-        Some(index) => index,
-        None => {
-            check_column_name("column", name).and_then(|()| table.check_column_count(1)).map_err(invalid)?;
-            if !is_storable(array.data_type()) {
-                return Err(invalid(format!(
-                    "column {name:?} has the type {}, which Parquet cannot hold",
-                    array.data_type()
-                )));
-            }
-            if !comes_back(array.data_type()) {
-                return Err(invalid(format!(
-                    "column {name:?} has a type that cannot be kept; it may be nested too deep"
-                )));
-            }
-            if context.is_checked() {
-                check_type(name, array.data_type()).map_err(invalid)?;
-            }
-            table.add(name, ColumnKind::Field, table.rules(context).arrow_type_of_new(array.data_type()))
-        }
+/// Returns the type of a new column for values of another: as wide as any of their kind.
+fn widest_type(own: &DataType) -> DataType {
+    use DataType::{
+        Binary, BinaryView, Date32, Date64, Duration, Float16, Float32, Float64, Int8, Int16, Int32, Int64,
+        LargeBinary, Time32, Time64, Timestamp, UInt8, UInt16, UInt32,
     };
-    let Some(column) = table.column(index) else { return Err(Error::internal("a column is gone")) };
-    let mut data_type = column.data_type.clone();
-    if *array.data_type() != data_type {
-        array = match exact(&array, &data_type)? {
-            Some(same) => same,
-            None => {
-                let (own, are_floats) = own_type(&array)?;
-                let Some(wider) = table.wider(index, &own, are_floats, context) else {
-                    let way_out = table.rules(context).way_out(&own, &data_type);
-                    return Err(misfit(
-                        table,
-                        name,
-                        SentTypes { existing: &data_type, got: array.data_type() },
-                        way_out,
-                    ));
-                };
-                table.widen(index, wider.clone())?;
-                data_type = wider;
-                match data_type {
-                    DataType::Utf8 => text_of(name, &array)?,
-                    _ => cast(&array, &data_type).map_err(|e| invalid(e.to_string()))?,
-                }
-            }
-        };
-    }
-    Ok(Some((index, array)))
-}
-
-/// Returns whether values of one type can be those of another; that none is altered is checked by
-/// converting back.
-fn widens(from: &DataType, to: &DataType) -> bool {
-    match to {
-        DataType::Float64 => from.is_integer() || matches!(from, DataType::Float32 | DataType::Float16),
-        DataType::Int64 => from.is_integer() && *from != DataType::UInt64,
-        DataType::UInt64 => from.is_unsigned_integer(),
-        _ => false,
+    match own {
+        Int8 | Int16 | Int32 | UInt8 | UInt16 | UInt32 => Int64,
+        Float16 | Float32 => Float64,
+        Timestamp(..) => time_type(),
+        Date64 => Date32,
+        Time32(_) | Time64(_) => Time64(TimeUnit::Nanosecond),
+        Duration(_) => Duration(TimeUnit::Nanosecond),
+        LargeBinary | BinaryView => Binary,
+        other => other.clone(),
     }
 }
 

@@ -19,7 +19,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    Precision,
+    ColumnTypes, OnConflict, Precision,
     buffer::ChunkReader,
     ingest::{Context, TypePolicy},
     registry::Database,
@@ -283,38 +283,148 @@ fn what_does_not_fit_is_refused_with_the_name_of_the_column() {
     assert!(decoded(&stream(&[twice]), &[]).unwrap_err().contains("\"time\" comes twice"));
 }
 
-#[test]
-fn smaller_numbers_widen_to_what_a_column_has_and_larger_ones_conflict() {
+/// Writes both arrays, one after the other, and returns the column's type, or why the second one is refused.
+fn types_after(first: ArrayRef, second: ArrayRef) -> Result<DataType, Error> {
     let database = Arc::new(Database::new("db", 0, false));
     let context = Context::plain(&database);
-    let cases = [
-        (column(Float64Array::from(vec![1.0])), column(Float32Array::from(vec![0.1])), true),
-        (column(Float64Array::from(vec![1.0])), column(UInt8Array::from(vec![7])), true),
-        (column(Int64Array::from(vec![1])), column(Int32Array::from(vec![-7])), true),
-        (column(Int64Array::from(vec![1])), column(UInt64Array::from(vec![7])), false),
-        (column(UInt64Array::from(vec![1])), column(UInt8Array::from(vec![7])), true),
-        (column(UInt64Array::from(vec![1])), column(Int32Array::from(vec![7])), false),
-        (column(Float32Array::from(vec![1.0])), column(Float64Array::from(vec![0.1])), false),
+    let body = [first, second].map(|v| {
+        let time = times(&(0..i64::try_from(v.len()).unwrap()).collect::<Vec<_>>());
+        stream(&[batch([("time", time), ("v", v)])])
+    });
+    let mut staged = decode(&body[0], "t", None, COPIED, &context).unwrap();
+    let staged = staged.tables.remove(0);
+    staged.table.set_schema(staged.grown_schema());
+    database.add(Arc::clone(&staged.table));
+    let data_type = staged.column(0).unwrap().data_type.clone();
+    decode(&body[1], "t", None, COPIED, &context).map(|_| data_type)
+}
+
+#[test]
+fn the_first_write_decides_no_width_and_no_unit() {
+    let texts = |field: Field, values: ArrayRef| {
+        column(ListArray::new(Arc::new(field), OffsetBuffer::from_lengths([values.len()]), values, None))
+    };
+    let kinds = [
+        (
+            DataType::Int64,
+            vec![
+                column(UInt8Array::from(vec![7])),
+                column(Int32Array::from(vec![-7])),
+                column(Int64Array::from(vec![i64::MAX])),
+            ],
+        ),
+        (DataType::Float64, vec![column(Float32Array::from(vec![0.1])), column(Float64Array::from(vec![0.1]))]),
+        (
+            time_type(),
+            vec![
+                column(TimestampSecondArray::from(vec![1])),
+                column(TimestampMillisecondArray::from(vec![1]).with_timezone("+01:00")),
+                column(TimestampMicrosecondArray::from(vec![1]).with_timezone("UTC")),
+                column(TimestampNanosecondArray::from(vec![1])),
+            ],
+        ),
+        (DataType::Date32, vec![column(Date32Array::from(vec![1])), column(Date64Array::from(vec![86_400_000]))]),
+        (
+            DataType::List(Arc::new(Field::new_list_field(DataType::Utf8, true))),
+            vec![
+                texts(Field::new("item", DataType::Utf8, true), column(StringArray::from(vec!["a"]))),
+                texts(Field::new("element", DataType::Utf8View, true), column(StringViewArray::from(vec!["b"]))),
+                texts(Field::new("l", DataType::LargeUtf8, false), column(LargeStringArray::from(vec!["c"]))),
+            ],
+        ),
     ];
-    for (first, second, fits) in cases {
-        let name = format!("{} into {}", second.data_type(), first.data_type());
-        let body = [first, second].map(|v| stream(&[batch([("time", times(&[1])), ("v", v)])]));
-        let mut staged = decode(&body[0], &name, None, COPIED, &context).unwrap();
-        let staged = staged.tables.remove(0);
-        staged.table.set_schema(staged.grown_schema());
-        database.add(Arc::clone(&staged.table));
-        let second = decode(&body[1], &name, None, COPIED, &context);
-        assert_eq!(second.is_ok(), fits, "{name}");
-        if let Err(error) = second {
-            assert!(matches!(&error, Error::SchemaConflict { column, .. } if column == "v"), "{error}");
-            // A column of a type that line protocol has not keeps it.
-            assert_eq!(
-                error.to_string().ends_with("on_conflict = \"widen\" would let it in"),
-                !name.ends_with("32"),
-                "{error}"
-            );
+    for (expected, arrays) in kinds {
+        for (first, second) in arrays.iter().flat_map(|first| arrays.iter().map(move |second| (first, second))) {
+            let name = format!("{} and {}", first.data_type(), second.data_type());
+            let found = types_after(Arc::clone(first), Arc::clone(second)).map_err(|error| error.to_string());
+            assert_eq!(found.as_ref(), Ok(&expected), "{name}");
         }
     }
+    let (day, midnight) = (column(Date32Array::from(vec![1])), times(&[86_400_000_000_000]));
+    assert_eq!(types_after(Arc::clone(&day), Arc::clone(&midnight)).unwrap(), DataType::Date32);
+    assert_eq!(types_after(midnight, day).unwrap(), time_type());
+    // What nanoseconds cannot be keeps its unit.
+    let far = column(TimestampSecondArray::from(vec![253_402_300_799]));
+    let kept = DataType::Timestamp(TimeUnit::Second, Some("UTC".into()));
+    assert_eq!(types_after(far, column(TimestampNanosecondArray::from(vec![1_000_000_000]))).unwrap(), kept);
+}
+
+#[test]
+fn numbers_that_are_none_of_the_column_are_refused_by_row_and_value() {
+    let cases = [
+        (
+            column(Int64Array::from(vec![1])),
+            column(Float64Array::from(vec![1.0, 2.5])),
+            "has float, and 2.5 in row 2 cannot",
+        ),
+        (column(Int64Array::from(vec![1])), column(UInt64Array::from(vec![u64::MAX])), "18446744073709551615 in row 1"),
+        (column(UInt64Array::from(vec![1])), column(Int32Array::from(vec![-7])), "-7 in row 1"),
+        (
+            column(Float64Array::from(vec![0.5])),
+            column(Int64Array::from(vec![(1 << 53) + 1])),
+            "9007199254740993 in row 1",
+        ),
+    ];
+    for (first, second, says) in cases {
+        let error = types_after(first, second).unwrap_err();
+        assert!(matches!(&error, Error::SchemaConflict { column, .. } if column == "v"), "{error}");
+        let error = error.to_string();
+        assert!(error.contains(says) && error.ends_with("on_conflict = \"widen\" would let it in"), "{error}");
+    }
+    let date = types_after(column(Date32Array::from(vec![1])), times(&[1])).unwrap_err().to_string();
+    assert!(date.contains("1970-01-01T00:00:00.000000001 in row 1"), "{date}");
+}
+
+#[test]
+fn wider_values_count_before_they_are_made() {
+    let rows = 4_000;
+    let small = || column(UInt8Array::from(vec![0; rows]));
+    let body = stream(&[batch([("time", times(&vec![1; rows])), ("a", small()), ("b", small()), ("c", small())])]);
+    assert!(decoded_with(&body, &[], 3 * 7 * rows).is_ok());
+    let error = decoded_with(&body, &[], 3 * 7 * rows - 1).unwrap_err();
+    assert!(error.contains("column \"c\" takes 28000 bytes more as Int64"), "{error}");
+}
+
+#[test]
+fn integers_keep_their_width_where_the_schema_says_so() {
+    let keep = [(INTEGER_WIDTH.to_owned(), KEEP.to_owned())].into();
+    let rows = batch([
+        ("time", times(&[1])),
+        ("i", column(Int32Array::from(vec![1]))),
+        ("f", column(Float32Array::from(vec![0.5]))),
+    ]);
+    let schema = rows.schema().as_ref().clone().with_metadata(keep);
+    let body = stream(&[rows.with_schema(Arc::new(schema)).unwrap()]);
+    let database = Arc::new(Database::new("db", 0, false));
+    for (types, expected) in [(ColumnTypes::new(), DataType::Int32), (widening(), DataType::Int64)] {
+        let context = Context { types: TypePolicy::Settings(&types), ..Context::plain(&database) };
+        let mut staged = decode(&body, "t", None, COPIED, &context).unwrap();
+        let columns: Vec<_> = staged.tables.remove(0).added.into_iter().map(|column| column.data_type).collect();
+        assert_eq!(columns, [expected, DataType::Float64]);
+    }
+}
+
+fn widening() -> ColumnTypes {
+    ColumnTypes::new().on_conflict(OnConflict::Widen)
+}
+
+#[test]
+fn extension_types_are_not_taken_for_their_numbers() {
+    let of = |extension: &str, array: ArrayRef| {
+        let metadata = [("ARROW:extension:name".to_owned(), extension.to_owned())].into();
+        let field = Field::new("x", array.data_type().clone(), true).with_metadata(metadata);
+        let fields = vec![Field::new("time", times(&[1]).data_type().clone(), false), field];
+        stream(&[RecordBatch::try_new(Arc::new(Schema::new(fields)), vec![times(&[1]), array]).unwrap()])
+    };
+    let period = of("pandas.period", column(Int64Array::from(vec![648])));
+    let error = decoded(&period, &[]).unwrap_err();
+    assert!(error.contains("column \"x\" has the extension type pandas.period"), "{error}");
+    let bytes = FixedSizeBinaryArray::try_from_iter(std::iter::once([7; 16])).unwrap();
+    assert!(decoded(&of("arrow.uuid", column(bytes)), &[]).is_err());
+    assert!(decoded(&of("arrow.json", column(StringArray::from(vec!["{}"]))), &[]).is_ok());
+    let database = Arc::new(Database::new("db", 0, false));
+    let logged = Context { types: TypePolicy::Logged, ..Context::plain(&database) };
+    decode(&period, "t", None, COPIED, &logged).unwrap();
 }
 
 #[test]
