@@ -40,6 +40,18 @@ class Column:
     def type_in(self, shape: str) -> pa.DataType:
         return self.wide if shape == "created" and self.wide is not None else self.arrow
 
+    def types_in(self, shape: str) -> tuple[pa.DataType, ...]:
+        """What the column may be: of what Arrow brings integers keep their width from files alone, and times that
+        nanoseconds do not hold their unit."""
+        type_ = self.type_in(shape)
+        if shape == "created":
+            return (type_,)
+        if pa.types.is_timestamp(type_):
+            return (UTC, pa.timestamp(type_.unit, "UTC"))
+        if pa.types.is_integer(type_):
+            return (type_, type_ if type_ == pa.uint64() else pa.int64())
+        return (WIDEST.get(type_, type_),)
+
 
 def one_of(*values: Any, other: Optional[Callable[[random.Random], Any]] = None) -> Callable[[random.Random], Any]:
     """Draws one of the ends, or something ordinary."""
@@ -97,6 +109,16 @@ def small_number(random: random.Random) -> float:
 
 BLOBS = (b"", b"\x00", b"\xff\xfe", b"text", b"'\"\\\n,", bytes(range(256)))
 UTC = pa.timestamp("ns", "UTC")
+
+WIDEST = {
+    pa.float16(): pa.float64(),
+    pa.float32(): pa.float64(),
+    pa.date64(): pa.date32(),
+    pa.large_binary(): pa.binary(),
+    pa.time32("s"): pa.time64("ns"),
+    pa.duration("ms"): pa.duration("ns"),
+}
+"""What a new column is that is not as wide as any of its kind (docs/http.md)."""
 
 PAIR = pa.struct([("a", pa.int64()), ("b", pa.string())])
 

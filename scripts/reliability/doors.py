@@ -127,6 +127,16 @@ KNOWN = (
         columns=("li", "names"),
         said="field: 'element'",
     ),
+    Known(
+        "a column of times that began within nanoseconds has no others, by design",
+        columns=("ts_s", "ts_ms", "ts_us", "berlin", ""),
+        said='is Timestamp(ns, \\"UTC\\")',
+    ),
+    Known(
+        "the same, as Flight says it",
+        columns=("ts_s", "ts_ms", "ts_us", "berlin", ""),
+        said='is Timestamp(ns, "UTC") and cannot be',
+    ),
     Known("a text is no time beyond 64 bits of nanoseconds, for columns that have more", said="Overflow converting"),
 )
 

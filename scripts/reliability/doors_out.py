@@ -160,9 +160,9 @@ def differing(
         return [("", f"{size}, not {len(columns)} of {len(rows)}", ())]
     wrong: list[tuple[str, str, tuple[Any, ...]]] = []
     for column, given in zip(columns, answer.columns):
-        type_ = column.type_in(shape)
-        if form in TYPED and given.type != type_:
-            wrong.append((column.name, f"the type is {given.type}, not {type_}", ()))
+        types = column.types_in(shape)
+        if form in TYPED and given.type not in types:
+            wrong.append((column.name, f"the type is {given.type}, not {' or '.join(map(str, dict.fromkeys(types)))}", ()))
             continue
         for row, value in zip(rows, values_of(given)):
             expected = passed(form, column, row[column.name])

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from door_values import COLUMNS, TAG, Column, Drawn, Row, array, equal, same, values_of
 from doors import KNOWN, Placed, Round, Visit, is_beside
-from doors_in import DOORS_IN, DoorIn, Table, arrow_table, clock, day, everything, literal, moment
+from doors_in import DOORS_IN, DoorIn, Table, clock, day, everything, literal, moment
 from doors_out import OPERATORS, Finder, Refused, differing, found, passed
 
 ROWS = [row for batch in Drawn(random.Random(1)).batches for row in batch]
@@ -27,7 +27,8 @@ def rows_of(columns: list[Column]) -> list[Row]:
 def wrong(changed: list[Row], form: str = "arrow", given: list[Row] = ROWS) -> list[str]:
     """What is found where rows were written and others came."""
     columns = [column for column in everything(COLUMNS) if column.name in ROWS[0]]
-    return [name for name, _, _ in differing(form, columns, "typed", given, arrow_table(columns, changed))]
+    answer = {one.name: array([row[one.name] for row in changed], one.types_in("typed")[-1]) for one in columns}
+    return [name for name, _, _ in differing(form, columns, "typed", given, pa.table(answer))]
 
 
 def with_cell(place: int, name: str, value: Any) -> list[Row]:
@@ -75,12 +76,18 @@ def test_swapped_rows_a_lost_row_and_one_too_many_are_found() -> None:
 
 
 def test_another_type_is_found() -> None:
-    columns = [BY_NAME["i8"]]
-    answer = pa.table({"i8": pa.array([1], pa.int64())})
-    assert [name for name, _, _ in differing("Flight", columns, "typed", [{"n": 0, "i8": 1}], answer)] == ["i8"]
-    # CREATE TABLE has made it of 64 bits; JSON does not say.
-    assert differing("Flight", columns, "created", [{"n": 0, "i8": 1}], answer) == []
-    assert differing("json", columns, "typed", [{"n": 0, "i8": 1}], answer) == []
+    columns = [BY_NAME["f32"]]
+    answer = pa.table({"f32": pa.array([1.0], pa.float32())})
+    assert [name for name, _, _ in differing("Flight", columns, "typed", [{"n": 0, "f32": 1.0}], answer)] == ["f32"]
+    # A write of Arrow and CREATE TABLE make it of 64 bits; JSON does not say.
+    wide = answer.cast(pa.schema([("f32", pa.float64())]))
+    for shape in ("typed", "created"):
+        assert differing("Flight", columns, shape, [{"n": 0, "f32": 1.0}], wide) == []
+    assert differing("json", columns, "typed", [{"n": 0, "f32": 1.0}], answer) == []
+    # Files keep the width of integers.
+    for type_ in (pa.int8(), pa.int64()):
+        given = pa.table({"i8": pa.array([1], type_)})
+        assert differing("Flight", [BY_NAME["i8"]], "bare", [{"n": 0, "i8": 1}], given) == []
 
 
 def test_values_of_each_type_come_back_from_arrow() -> None:

@@ -58,9 +58,11 @@ def test_a_bucket_is_read_while_a_server_writes_to_it(bucket: str, tmp_path: Pat
                 with pytest.raises(arc.InvalidInputError, match="only reads"):
                     engine.write_lp("plant", "pump rpm=1i")
             pytest.importorskip("adbc_driver_manager")
-            with arc.adbc.connect(URL, database="plant", mode="r") as connection, connection.cursor() as cursor:
-                cursor.execute("SELECT max(rpm) FROM pump")
-                assert cursor.fetchall() == [(1500,)]
+            with arc.open(URL, mode="r") as engine:
+                for connect in (lambda: arc.adbc.connect(URL, database="plant", mode="r"), lambda: engine.adbc("plant")):
+                    with connect() as connection, connection.cursor() as cursor:
+                        cursor.execute("SELECT max(rpm) FROM pump")
+                        assert cursor.fetchall() == [(1500,)]
         finally:
             server.kill()
 

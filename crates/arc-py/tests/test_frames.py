@@ -369,3 +369,13 @@ def test_what_pandas_has_and_arrow_has_not_is_named(engine: arc.Engine) -> None:
     at = pandas.Series([AT[0].date()], dtype=object)
     engine.write("t", pandas.DataFrame({"time": [1], "self": at, "x": pandas.Series([2**63], dtype=object)}))
     assert engine.sql("default", "SELECT self, x FROM t").fetchall() == [(AT[0], 2**63)]
+
+
+def test_a_column_of_structures_is_a_table(engine: arc.Engine) -> None:
+    for table, data in {
+        "p": polars.Series([{"time": NS[0], "v": 1}]),
+        "a": pyarrow.array([{"time": NS[0], "v": 1}]),
+        "c": pyarrow.chunked_array([[{"time": NS[0], "v": 1}]]),
+    }.items():
+        engine.write(table, data)
+        assert engine.sql("default", f"SELECT v FROM {table}").fetchall() == [(1,)]

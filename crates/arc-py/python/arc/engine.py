@@ -43,8 +43,10 @@ class Engine(Store):
     A database is an attribute or an item, and so is a table of it: ``engine.plant.pump``, ``engine["plant"]["pump"]``.
     """
 
-    def __init__(self, native: _arc.Engine, mode: Literal["r", "rw"] = "rw") -> None:
+    def __init__(self, native: _arc.Engine, mode: Literal["r", "rw"] = "rw", place: str | None = None) -> None:
         self._native = native
+        # The URL of a bucket, of which `path` is what a reader has for itself.
+        self._place = native.path if place is None else place
         self.mode: Literal["r", "rw"] = mode
         """``"rw"``, or ``"r"`` if it only reads what another process may write."""
         # What another process writes makes a plan old that nothing here knows of.
@@ -172,7 +174,7 @@ class Engine(Store):
         """
         from arc import adbc
 
-        return adbc.connect(self.path, database=database, mode=self.mode, durability=durability)
+        return adbc.connect(self._place, database=database, mode=self.mode, durability=durability)
 
     def unpack(self) -> int:
         return self._native.unpack()
@@ -271,7 +273,7 @@ def open(
     except BusyError as error:
         error.args = (f'{error.args[0]}; arc.open(path, mode="r") reads it meanwhile',)
         raise
-    return Engine(native, mode)
+    return Engine(native, mode, path if "://" in path else None)
 
 
 def check_path(path: object) -> None:

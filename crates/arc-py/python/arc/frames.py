@@ -69,7 +69,7 @@ def arrow_of(data: Any, time: str = "time", tags: Sequence[str] = (), *, to_writ
 
 def is_one_column(data: Any) -> bool:
     """Returns whether a value is a column of a library, and no table."""
-    if instance(data, "pyarrow", "StructArray"):
+    if str(getattr(data, "type", getattr(data, "dtype", ""))).lower().startswith("struct"):
         return False
     columns_ = (("pandas", "Series"), ("polars", "Series"), ("pyarrow", "Array"), ("pyarrow", "ChunkedArray"), ("numpy", "ndarray"))
     return any(instance(data, *column) for column in columns_)
