@@ -371,6 +371,9 @@ fn numbers_that_are_none_of_the_column_are_refused_by_row_and_value() {
         let error = error.to_string();
         assert!(error.contains(says) && error.ends_with("on_conflict = \"widen\" would let it in"), "{error}");
     }
+    let decimal = Decimal128Array::from(vec![20]).with_precision_and_scale(5, 1).unwrap();
+    let decimal = types_after(column(Int64Array::from(vec![2])), column(decimal)).unwrap_err();
+    assert!(matches!(decimal, Error::SchemaConflict { .. }), "its text is 2.0: {decimal}");
     let date = types_after(column(Date32Array::from(vec![1])), times(&[1])).unwrap_err().to_string();
     assert!(date.contains("1970-01-01T00:00:00.000000001 in row 1"), "{date}");
 }
