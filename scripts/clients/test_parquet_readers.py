@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,15 @@ import pyarrow.parquet
 import pytest
 from conftest import Server
 
+NANOSECONDS = {"ns": 1, "us": 1_000}
 ROWS = 60_000
 HOSTS = 50
 COLUMNS = ["time", "host", "zone", "walk", "digits", "count", "any", "busy", "state", "note", "rare"]
 
 
-def written() -> list[dict[str, Any]]:
-    """Returns rows whose columns take every encoding, of fewer and more values than a page and a dictionary have."""
+def written(unit: str) -> list[dict[str, Any]]:
+    """Returns rows whose columns take every encoding, of fewer and more values than a page and a dictionary have; their
+    times are whole ones of a unit."""
     draw = random.Random(42)
     rows = []
     walk, count = [50.0] * HOSTS, [0] * HOSTS
@@ -30,7 +32,7 @@ def written() -> list[dict[str, Any]]:
         rows.append(
             {
                 # A step that is not always the same.
-                "time": 1_700_006_400_000_000_000 + n * 1_000_000 + draw.randrange(1_000),
+                "time": 1_700_006_400_000_000_000 + (n * 1_000 + draw.randrange(1_000)) * NANOSECONDS[unit],
                 "host": f"host_{host}",
                 "zone": "eu" if host % 3 else None,
                 "walk": walk[host],
@@ -58,7 +60,8 @@ def line(row: dict[str, Any]) -> str:
 
 def of_pyarrow(file: Path) -> list[tuple[Any, ...]]:
     table = pyarrow.parquet.ParquetFile(file).read(COLUMNS)
-    table = table.set_column(0, "time", table["time"].cast(pyarrow.int64()))
+    times = table["time"].cast(pyarrow.timestamp("ns", "UTC"))
+    table = table.set_column(0, "time", times.cast(pyarrow.int64()))
     return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
@@ -69,43 +72,83 @@ def of_duckdb(file: Path) -> list[tuple[Any, ...]]:
 
 
 def of_polars(file: Path) -> list[tuple[Any, ...]]:
-    return polars.read_parquet(file, columns=COLUMNS).with_columns(polars.col("time").cast(polars.Int64)).rows()
+    return polars.read_parquet(file, columns=COLUMNS).with_columns(polars.col("time").dt.timestamp("ns")).rows()
 
 
 READERS = [of_pyarrow, of_duckdb, of_polars]
 
 
+@pytest.fixture(scope="module", params=["ns", "us"])
+def unit(request: pytest.FixtureRequest) -> str:
+    """The unit of the times in files."""
+    return str(request.param)
+
+
 @pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    server = Server(tmp_path_factory.mktemp("readers") / "data")
-    lines = [line(row) for row in written()]
+def files(tmp_path_factory: pytest.TempPathFactory, unit: str) -> list[Path]:
+    return stored(tmp_path_factory.mktemp("readers") / "data", unit)
+
+
+def stored(folder: Path, unit: str) -> list[Path]:
+    """Has a server store the rows; returns its files, whose times are in this unit."""
+    server = Server(folder, "--time-unit", unit)
+    lines = [line(row) for row in written(unit)]
     for start in range(0, ROWS, 20_000):
         status, answer = server.post("/write?db=fleet", "\n".join(lines[start : start + 20_000]).encode())
         assert status == 204, answer
     server.stop()
     found = sorted((server.data_dir / "data").rglob("*.parquet"))
-    assert found
+    assert {pyarrow.parquet.read_schema(file).field("time").type for file in found} == {pyarrow.timestamp(unit, "UTC")}
     return found
 
 
 @pytest.mark.parametrize("reader", READERS)
 def test_a_reader_gives_back_what_was_written(
-    files: list[Path], reader: Callable[[Path], list[tuple[Any, ...]]]
+    files: list[Path], unit: str, reader: Callable[[Path], list[tuple[Any, ...]]]
 ) -> None:
-    expected = sorted((tuple(row[name] for name in COLUMNS) for row in written()), key=lambda row: (row[1], row[0]))
-    read = sorted((row for file in files for row in reader(file)), key=lambda row: (row[1], row[0]))
-    assert read == expected
+    assert in_order(row for file in files for row in reader(file)) == expected(unit)
 
 
-def test_filters_that_skip_pages_find_what_is_there(files: list[Path]) -> None:
-    rows = written()
+def expected(unit: str) -> list[tuple[Any, ...]]:
+    return in_order(tuple(row[name] for name in COLUMNS) for row in written(unit))
+
+
+def in_order(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    return sorted(rows, key=lambda row: (row[1], row[0]))
+
+
+@pytest.mark.proof
+def test_spark_reads_microseconds_and_no_nanoseconds(tmp_path: Path) -> None:
+    from pyspark.errors import AnalysisException, PySparkException
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    spark = builder.config("spark.sql.session.timeZone", "UTC").getOrCreate()
+    try:
+        folder = stored(tmp_path / "us", "us")[0].parents[1]
+        columns = ["unix_micros(time) * 1000", *(f"`{name}`" for name in COLUMNS[1:])]
+        rows = spark.read.parquet(str(folder)).selectExpr(*columns).collect()
+        assert in_order(tuple(row) for row in rows) == expected("us")
+        first = expected("us")[0]
+        seen = spark.read.parquet(str(folder)).where(f"time = timestamp_micros({first[0] // 1_000})").count()
+        assert seen == sum(row[0] == first[0] for row in expected("us"))
+        # Why there is the setting; once this passes, its page can say so.
+        folder = stored(tmp_path / "ns", "ns")[0].parents[1]
+        with pytest.raises((AnalysisException, PySparkException), match="NANOS"):
+            spark.read.parquet(str(folder)).collect()
+    finally:
+        spark.stop()
+
+
+def test_filters_that_skip_pages_find_what_is_there(files: list[Path], unit: str) -> None:
+    rows = written(unit)
     first, last = min(row["count"] for row in rows), max(row["count"] for row in rows)
     middle = (first + last) // 2
-    expected = sum(row["count"] >= middle and row["host"] == "host_7" for row in rows)
+    found = sum(row["count"] >= middle and row["host"] == "host_7" for row in rows)
     listed = [str(file) for file in files]
     of_duckdb = duckdb.connect().read_parquet(listed).filter(f"count >= {middle} AND host = 'host_7'")
     of_polars = polars.scan_parquet(listed).filter(
         (polars.col("count") >= middle) & (polars.col("host").cast(polars.String) == "host_7")
     )
     of_pyarrow = pyarrow.parquet.read_table(listed, filters=[("count", ">=", middle), ("host", "=", "host_7")])
-    assert (len(of_duckdb), of_polars.collect().height, of_pyarrow.num_rows) == (expected,) * 3
+    assert (len(of_duckdb), of_polars.collect().height, of_pyarrow.num_rows) == (found,) * 3

@@ -111,8 +111,8 @@ pub struct Options {
     /// last put was answered.
     pub remote_interval: Duration,
     /// What becomes of values whose type is not that of their column, unless their table or
-    /// database says otherwise. Default nothing: the first value decides the type of a column, and
-    /// others are refused.
+    /// database says otherwise, and the unit of the times in data files. Default nothing: the first
+    /// value decides the type of a column, others are refused, and times are in nanoseconds.
     pub column_types: ColumnTypes,
     /// Oldest age of unflushed points before they are written to data files. Default 60 s. Longer
     /// gives fewer and larger files and a longer replay after a crash.

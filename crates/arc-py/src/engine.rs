@@ -33,6 +33,9 @@ use crate::{
 const LARGE: usize = 4 << 20;
 
 /// Database of a table that is written without naming one.
+/// Patterns of columns that are text, what becomes of a conflict, and the unit of times in files.
+type TypeSettings = (Option<Vec<String>>, Option<String>, Option<String>);
+
 const DEFAULT_DATABASE: &str = "default";
 
 /// Opens the data directory at ``path``; creates it if there is none. With ``mode="r"`` also a bucket that a server keeps
@@ -50,6 +53,8 @@ const DEFAULT_DATABASE: &str = "default";
 /// string_columns: patterns such as ``"attr_*"``; new fields that one of them matches are text, whatever their values are.
 /// on_conflict: what becomes of a value whose type is not its column's: ``"reject"`` refuses it, ``"widen"`` changes the
 ///     column's type to one that has all of its values: integers become floats, and what that would alter becomes text.
+/// time_unit: the unit of the times in Parquet files: ``"ns"``, ``"us"`` or ``"ms"``. Spark and other readers refuse nanoseconds. A file
+///     that has a finer time takes the next unit that has all of its times. Queries answer in nanoseconds whatever the files have.
 /// flush_after: the oldest age of points in memory before they go to Parquet files; 60 s. Longer makes fewer and larger
 ///     files, and a longer replay after a crash.
 /// memory_bytes: the memory that points, flushes and queries share; half of what the machine or its control group has. It
@@ -64,9 +69,9 @@ const DEFAULT_DATABASE: &str = "default";
 #[pyfunction]
 #[pyo3(
     signature = (path, **settings),
-    text_signature = "(path, *, mode='rw', durability='disk', string_columns=None, on_conflict='reject', flush_after=None, \
-        memory_bytes=None, flush_bytes=None, flush_wal_bytes=None, max_buffer_bytes=None, write_timeout=None, \
-        wal_segment_bytes=None, query_memory_bytes=None, query_timeout=None)"
+    text_signature = "(path, *, mode='rw', durability='disk', string_columns=None, on_conflict='reject', time_unit='ns', \
+        flush_after=None, memory_bytes=None, flush_bytes=None, flush_wal_bytes=None, max_buffer_bytes=None, \
+        write_timeout=None, wal_segment_bytes=None, query_memory_bytes=None, query_timeout=None)"
 )]
 pub(crate) fn open(py: Python<'_>, path: PathBuf, settings: Option<Bound<'_, PyDict>>) -> PyResult<Engine> {
     check_process(py)?;
@@ -106,9 +111,10 @@ fn options(py: Python<'_>, settings: Keywords<'_>) -> PyResult<Options> {
         options.durability = parse("durability", &name).raise(py)?;
     }
     let string_columns = settings.take("string_columns")?;
-    // The engine's own, which is not told apart from none.
+    // The engine's own, which are not told apart from none.
     let on_conflict = settings.take::<PyBackedStr>("on_conflict")?.filter(|name| **name != *"reject");
-    options.column_types = column_types(string_columns, on_conflict.as_deref()).raise(py)?;
+    let time_unit = settings.take::<PyBackedStr>("time_unit")?.filter(|name| **name != *"ns");
+    options.column_types = column_types(string_columns, on_conflict.as_deref(), time_unit.as_deref()).raise(py)?;
     options.flush_after = time("flush_after", options.flush_after)?;
     options.memory_bytes = settings.take("memory_bytes")?.unwrap_or(options.memory_bytes);
     options.flush_bytes = settings.take("flush_bytes")?.unwrap_or(options.flush_bytes);
@@ -122,10 +128,15 @@ fn options(py: Python<'_>, settings: Keywords<'_>) -> PyResult<Options> {
     Ok(options)
 }
 
-fn column_types(string_columns: Option<Vec<String>>, on_conflict: Option<&str>) -> Result<ColumnTypes, Error> {
+fn column_types(
+    string_columns: Option<Vec<String>>,
+    on_conflict: Option<&str>,
+    time_unit: Option<&str>,
+) -> Result<ColumnTypes, Error> {
     let mut types = ColumnTypes::new();
     types.string_columns = string_columns;
     types.on_conflict = on_conflict.map(|name| parse("on_conflict", name)).transpose()?;
+    types.time_unit = time_unit.map(|name| parse("time_unit", name)).transpose()?;
     Ok(types)
 }
 
@@ -388,13 +399,15 @@ impl Engine {
     ///
     /// string_columns: patterns such as ``"attr_*"``; new fields that one of them matches are text, whatever their values are.
     /// on_conflict: what becomes of a value whose type is not its column's: ``"reject"`` or ``"widen"``.
+    /// time_unit: the unit of the times in Parquet files: ``"ns"``, ``"us"`` or ``"ms"``. Files that were written before stay as they
+    ///     are until a merge rewrites them.
     /// table: a table of ``database``, or ``None`` for the database.
     ///
     /// This is the whole setting: ``None`` leaves it to the database, and then to what ``arc.open`` was told. Kept across
     /// restarts. Raises ``InvalidInputError`` if a pattern matches a field that is there and not text.
     #[pyo3(
-        signature = (database, *, table=None, string_columns=None, on_conflict=None),
-        text_signature = "($self, database, *, table=None, string_columns=None, on_conflict=None)"
+        signature = (database, *, table=None, string_columns=None, on_conflict=None, time_unit=None),
+        text_signature = "($self, database, *, table=None, string_columns=None, on_conflict=None, time_unit=None)"
     )]
     fn set_column_types(
         &self,
@@ -403,22 +416,24 @@ impl Engine {
         table: Option<PyBackedStr>,
         string_columns: Option<Vec<String>>,
         on_conflict: Option<PyBackedStr>,
+        time_unit: Option<PyBackedStr>,
     ) -> PyResult<()> {
         let engine = self.native(py)?;
-        let types = column_types(string_columns, on_conflict.as_deref()).raise(py)?;
+        let types = column_types(string_columns, on_conflict.as_deref(), time_unit.as_deref()).raise(py)?;
         py.detach(|| engine.set_column_types(&database, table.as_deref(), &types)).raise(py)
     }
 
-    /// Returns what ``set_column_types`` was told for a table or a database: its ``string_columns`` and ``on_conflict``.
+    /// Returns what ``set_column_types`` was told for a table or a database: its ``string_columns``, ``on_conflict`` and ``time_unit``.
     #[pyo3(signature = (database, *, table=None), text_signature = "($self, database, *, table=None)")]
     fn column_types(
         &self,
         py: Python<'_>,
         database: PyBackedStr,
         table: Option<PyBackedStr>,
-    ) -> PyResult<(Option<Vec<String>>, Option<String>)> {
+    ) -> PyResult<TypeSettings> {
         let types = self.native(py)?.column_types(&database, table.as_deref()).raise(py)?;
-        Ok((types.string_columns, types.on_conflict.map(|on_conflict| on_conflict.to_string())))
+        let on_conflict = types.on_conflict.map(|on_conflict| on_conflict.to_string());
+        Ok((types.string_columns, on_conflict, types.time_unit.map(|unit| unit.to_string())))
     }
 
     /// Writes all points in memory to Parquet files and returns how many rows and which files that made.

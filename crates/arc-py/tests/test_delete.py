@@ -6,6 +6,7 @@ from pathlib import Path
 
 import arc
 import pyarrow
+import pyarrow.parquet
 import pytest
 
 
@@ -84,8 +85,8 @@ def test_columns_give_way_to_other_types(folder: Path) -> None:
         engine.set_column_types("plant", string_columns=["x_*"])
         engine.database("plant").set_column_types(table="pump", on_conflict="reject")
     with arc.open(folder) as engine:
-        assert engine.column_types("plant") == (["x_*"], None)
-        assert engine.column_types("plant", table="pump") == (None, "reject")
+        assert engine.column_types("plant") == (["x_*"], None, None)
+        assert engine.column_types("plant", table="pump") == (None, "reject", None)
         assert engine.write_lp("plant", "pump v=\"t\" 3").rejected_points == 1
         with pytest.raises(arc.InvalidInputError, match="\"v\" of table \"pump\" matches and is float already"):
             engine.set_column_types("plant", table="pump", string_columns=["*"])
@@ -93,3 +94,23 @@ def test_columns_give_way_to_other_types(folder: Path) -> None:
             engine.set_column_types("plant", on_conflict="drop")  # type: ignore[arg-type]
         with pytest.raises(arc.NotFoundError):
             engine.column_types("nowhere")
+
+
+def test_times_in_files_have_the_unit_that_is_set(folder: Path) -> None:
+    def time_type(file: str) -> pyarrow.DataType:
+        return pyarrow.parquet.read_schema(file).field("time").type
+
+    query = "SELECT time, rpm FROM pump ORDER BY time"
+    with arc.open(folder, time_unit="us") as engine:
+        engine.write_lp("plant", "pump rpm=1i 1000\npump rpm=2i 2000").raise_for_rejected()
+        rows = pyarrow.table(engine.sql("plant", query))
+        assert rows["time"].type == pyarrow.timestamp("ns", tz="UTC")
+        assert [time_type(file) for file in engine.flush().files] == [pyarrow.timestamp("us", tz="UTC")]
+        assert pyarrow.table(engine.sql("plant", query)) == rows
+        # Finer than the unit.
+        engine.write_lp("plant", "pump rpm=3i 3001").raise_for_rejected()
+        assert [time_type(file) for file in engine.flush().files] == [pyarrow.timestamp("ns", tz="UTC")]
+        engine.database("plant").set_column_types(table="pump", time_unit="ms")
+        assert engine.column_types("plant", table="pump") == (None, None, "ms")
+        with pytest.raises(arc.InvalidInputError, match="time_unit.*expected ns, us or ms"):
+            engine.set_column_types("plant", time_unit="s")  # type: ignore[arg-type]

@@ -295,6 +295,7 @@ WRONG: dict[str, Callable[[Any], object]] = {
     "a size below zero": lambda e: arc.open("/nowhere", flush_bytes=-1),
     "a time that is a text": lambda e: arc.open("/nowhere", flush_after="60s"),
     "patterns that are a text": lambda e: arc.open("/nowhere", string_columns="attr_*"),
+    "a unit that files have not": lambda e: arc.open("/nowhere", time_unit="s"),
     "a url that is none": lambda e: arc.connect("ftp://x"),
     "a program that is none": lambda e: e.serve(program="/nowhere/arc-server"),
 }

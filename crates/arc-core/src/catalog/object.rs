@@ -28,10 +28,13 @@ pub(super) enum FormatVersion {
     /// With cuts of rows that were handed over, or adopted: a build that does not know them would
     /// merge files over them.
     Pushes = 6,
+    /// With data files whose times are in a coarser unit than nanoseconds: a build that does not know
+    /// them would take their bounds for nanoseconds.
+    TimeUnits = 7,
 }
 
 /// Newest version that is read.
-pub(crate) const NEWEST_VERSION: u32 = FormatVersion::Pushes as u32;
+pub(crate) const NEWEST_VERSION: u32 = FormatVersion::TimeUnits as u32;
 
 const MAGIC: [u8; 8] = *b"ARCMNFST";
 const HEADER_BYTES: usize = 48;
@@ -241,10 +244,14 @@ mod tests {
     fn a_newer_version_is_told_from_damage() {
         let id = ObjectId::commit(7);
         let mut bytes = encode(id, FormatVersion::ColumnTypes, 5, b"payload").bytes;
-        bytes[8] = 7;
+        let newer = NEWEST_VERSION + 1;
+        bytes[8..12].copy_from_slice(&newer.to_le_bytes());
         let checksum = crc32c::crc32c(&bytes[..CHECKED_BYTES]);
         bytes[CHECKED_BYTES..HEADER_BYTES].copy_from_slice(&checksum.to_le_bytes());
         let error = decode(id, Path::new("7"), &bytes).unwrap_err();
-        assert!(matches!(error, Error::NewerFormat { found: 7, supported: 6, .. }), "{error}");
+        assert!(
+            matches!(error, Error::NewerFormat { found, supported: NEWEST_VERSION, .. } if found == newer),
+            "{error}"
+        );
     }
 }

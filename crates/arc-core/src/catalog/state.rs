@@ -162,7 +162,9 @@ impl ManifestState {
             database.column_types.is_empty() && database.tables.values().all(is_plain)
         };
         let is_remote = |database: &DatabaseState| database.durability == Some(Durability::Remote);
-        if self.has_pushes() {
+        if self.files().any(|file| !file.time_unit.is_nanosecond()) {
+            FormatVersion::TimeUnits
+        } else if self.has_pushes() {
             FormatVersion::Pushes
         } else if self.remote_log || self.databases.values().any(is_remote) {
             FormatVersion::RemoteLog
@@ -186,13 +188,16 @@ impl ManifestState {
         // Older builds know deletes that are added only after all that were there.
         let restores = |edit: &TableEdit| !edit.tombstones_removed.is_empty() && !edit.tombstones_added.is_empty();
         let is_remote = |edit: &DurabilityEdit| edit.durability == Some(Durability::Remote);
-        if edit.has_pushes() {
+        let mut added = edit.tables.iter().flat_map(|table| &table.files_added);
+        if added.clone().any(|file| !file.time_unit.is_nanosecond()) {
+            FormatVersion::TimeUnits
+        } else if edit.has_pushes() {
             FormatVersion::Pushes
         } else if self.remote_log || edit.remote_log || edit.durabilities.iter().any(is_remote) {
             FormatVersion::RemoteLog
         } else if !edit.snapshots_added.is_empty() || edit.tables.iter().any(restores) {
             FormatVersion::Snapshots
-        } else if edit.tables.iter().flat_map(|table| &table.files_added).any(|file| file.packed().is_some()) {
+        } else if added.any(|file| file.packed().is_some()) {
             FormatVersion::Packs
         } else if edit.column_types.is_empty() && !edit.tables.iter().any(widens) {
             FormatVersion::Plain

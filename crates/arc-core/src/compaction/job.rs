@@ -20,7 +20,7 @@ use super::{
     plan::MergeTask,
 };
 use crate::{
-    Error, Result, SequenceNumber, Tombstone,
+    Error, FileTimeUnit, Result, SequenceNumber, Tombstone,
     datafile::{
         CheckedDataFile, DataFileSpec, Owner, PackWriter, ParquetOptions, pack_data_file, text_dictionary,
         write_data_file,
@@ -57,6 +57,8 @@ pub(crate) struct MergeJob<'a> {
     /// Size of a file to aim at.
     pub(crate) target_bytes: u64,
     pub(crate) options: &'a ParquetOptions,
+    /// Unit in which the new files are to have their times, if it has all of them.
+    pub(crate) time_unit: FileTimeUnit,
     /// Where the new files lie, if they are not to be files of their own.
     pub(crate) pack: Option<&'a PackWriter<'a>>,
     /// Ends the job once set.
@@ -97,13 +99,27 @@ impl MergeJob<'_> {
     }
 
     fn write(&self, mut path: impl FnMut() -> String, written: &mut Vec<DataFile>) -> Result<()> {
-        let columns = OutputColumns::of(self.schema, &self.task.files)?;
+        let columns =
+            OutputColumns { time_unit: self.common_unit()?, ..OutputColumns::of(self.schema, &self.task.files)? };
         let mut from_ns = i64::MIN;
         for cut in self.task.cuts.iter().copied() {
             self.write_part(&columns, Part { from_ns, before_ns: Some(cut) }, &mut path, written)?;
             from_ns = cut;
         }
         self.write_part(&columns, Part { from_ns, before_ns: None }, &mut path, written)
+    }
+
+    /// Returns the unit that has the times of all inputs: some may have been written before another
+    /// was asked for.
+    fn common_unit(&self) -> Result<FileTimeUnit> {
+        let mut unit = self.time_unit;
+        for file in &self.task.files {
+            if file.time_unit < unit {
+                let mut times = CheckedDataFile::open(self.source.vfs, self.source.root, file)?.times()?;
+                unit = times.try_fold(unit, |unit, times| Ok::<_, Error>(unit.that_has(times?.values())))?;
+            }
+        }
+        Ok(unit)
     }
 
     /// Writes the rows of some time.
@@ -166,6 +182,7 @@ impl MergeJob<'_> {
         DataFileSpec {
             path,
             schema: Arc::clone(&columns.schema),
+            time_unit: columns.time_unit,
             sorted_by: columns.tags.iter().copied().chain([TIME_COLUMN]).map(str::to_owned).collect(),
             min_seq: SequenceNumber(files.iter().map(|file| file.min_seq).min().unwrap_or(0)),
             max_seq: SequenceNumber(files.iter().map(|file| file.max_seq).max().unwrap_or(0)),
@@ -202,6 +219,7 @@ impl MergeJob<'_> {
 /// The columns of the outputs: those that any input has, in the table's order.
 struct OutputColumns<'a> {
     schema: SchemaRef,
+    time_unit: FileTimeUnit,
     /// Tags among them.
     tags: Vec<&'a str>,
     /// Tags of the table.
@@ -221,7 +239,7 @@ impl<'a> OutputColumns<'a> {
         let fields: Vec<FieldRef> = arrow.fields().iter().filter(|field| is_used(field.name())).cloned().collect();
         let all_tags: Vec<&str> = table.tags().map(|tag| tag.name.as_ref()).collect();
         let tags = all_tags.iter().copied().filter(|tag| is_used(tag)).collect();
-        Ok(Self { schema: Arc::new(Schema::new(fields)), tags, all_tags })
+        Ok(Self { schema: Arc::new(Schema::new(fields)), time_unit: FileTimeUnit::default(), tags, all_tags })
     }
 
     /// Returns the schema of the merge: that of the outputs, but fields of texts stay codes in

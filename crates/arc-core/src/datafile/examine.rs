@@ -6,10 +6,7 @@
 
 use std::path::Path;
 
-use arrow::{
-    array::RecordBatchReader,
-    datatypes::{Schema, SchemaRef},
-};
+use arrow::datatypes::{Schema, SchemaRef};
 use parquet::arrow::ProjectionMask;
 
 use super::{
@@ -20,7 +17,7 @@ use super::{
     stream::{compare_bytes, read_pieces},
 };
 use crate::{
-    Error, Result,
+    Error, FileTimeUnit, Result,
     model::{row_bytes, rows_within},
     vfs::Vfs,
 };
@@ -33,6 +30,8 @@ const BATCH_ROWS: usize = 8192;
 #[derive(Debug)]
 pub(crate) struct Examined {
     pub(crate) schema: SchemaRef,
+    /// Unit of the times in the file.
+    pub(crate) time_unit: FileTimeUnit,
     pub(crate) rows: u64,
     /// Oldest and newest time; `None` if there are none.
     pub(crate) time_bounds: Option<(i64, i64)>,
@@ -54,7 +53,7 @@ pub(crate) fn examine(
     hourly: Option<HourlyBlock>,
     is_unique: impl FnOnce(&Schema) -> bool,
 ) -> Result<Examined> {
-    let row_bytes = row_bytes(file.footer().schema().fields().iter().map(|field| field.data_type()));
+    let row_bytes = row_bytes(file.schema().fields().iter().map(|field| field.data_type()));
     let batch_rows = rows_within(BATCH_BYTES, row_bytes, BATCH_ROWS);
     let reader = file.rows(ProjectionMask::all(), batch_rows)?;
     let schema = reader.schema();
@@ -83,7 +82,7 @@ pub(crate) fn examine(
         }
         (violation, _) => violation,
     };
-    Ok(Examined { schema, rows, time_bounds, columns, violation })
+    Ok(Examined { schema, time_unit: file.time_unit(), rows, time_bounds, columns, violation })
 }
 
 /// Compares all bytes of the file at `path` with what is said of it: size, checksum, and, if there is

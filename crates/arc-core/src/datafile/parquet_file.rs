@@ -1,11 +1,11 @@
 //! A Parquet file under way: its encodings, its statistics, and what the library writes around
 //! columns.
 
-use std::{io, sync::Arc, vec};
+use std::{borrow::Cow, io, sync::Arc, vec};
 
 use arrow::{
-    array::{ArrayRef, RecordBatch},
-    datatypes::FieldRef,
+    array::{ArrayRef, AsArray, RecordBatch},
+    datatypes::{DataType, FieldRef, Int64Type, SchemaRef, TimestampNanosecondType},
 };
 use parquet::{
     arrow::{
@@ -43,6 +43,8 @@ pub(super) struct Totals {
 /// Writes one Parquet file, row group after row group.
 pub(super) struct ParquetFile<'a> {
     spec: &'a DataFileSpec<'a>,
+    /// That of the file, whose times may be in another unit.
+    schema: SchemaRef,
     options: &'a ParquetOptions,
     descriptor: SchemaDescriptor,
     plans: Vec<EncodingPlan>,
@@ -64,21 +66,27 @@ impl<'a> ParquetFile<'a> {
         scratch: &mut Option<Scratch>,
     ) -> Result<Self> {
         let error = |error| encode_error(spec, error);
-        let descriptor = ArrowSchemaConverter::new().convert(&spec.schema).map_err(error)?;
+        let schema = spec.file_schema();
+        let descriptor = ArrowSchemaConverter::new().convert(&schema).map_err(error)?;
         let mut properties = writer_properties(spec, &descriptor, &plans, options)?;
-        add_encoded_arrow_schema_to_metadata(&spec.schema, &mut properties);
+        add_encoded_arrow_schema_to_metadata(&schema, &mut properties);
         let root = descriptor.root_schema_ptr();
         let library = SerializedFileWriter::new(sink, root, Arc::new(properties)).map_err(error)?;
-        let fields = spec.schema.fields().iter();
+        let statistics = |field: &FieldRef| StatisticsBuilder::new(field.name(), field.data_type());
+        let mut statistics: Vec<StatisticsBuilder> = spec.schema.fields().iter().map(statistics).collect();
+        if let Some(time) = statistics.first_mut() {
+            time.set_unit(spec.time_unit);
+        }
         Ok(Self {
             spec,
             options,
-            factory: ArrowRowGroupWriterFactory::new(&library, Arc::clone(&spec.schema)),
+            factory: ArrowRowGroupWriterFactory::new(&library, Arc::clone(&schema)),
+            schema,
             library,
             descriptor,
             plans,
             scratch: Scratch::take(scratch, options.compression_level).map_err(|e| error(e.into()))?,
-            statistics: fields.map(|field| StatisticsBuilder::new(field.name(), field.data_type())).collect(),
+            statistics,
             rows: 0,
         })
     }
@@ -94,7 +102,10 @@ impl<'a> ParquetFile<'a> {
         let mut chunk = |(root, (field, plan)): (usize, (&FieldRef, &EncodingPlan))| {
             let its = std::iter::from_fn(|| leaves.next_if(|leaf| self.descriptor.get_column_root_idx(*leaf) == root));
             let its: Vec<usize> = its.collect();
-            Ok(match self.our_chunk(field, *plan, &its)? {
+            // Times come as integers in another unit than nanoseconds.
+            let is_scaled = root == 0 && !self.spec.time_unit.is_nanosecond();
+            let data_type = if is_scaled { &DataType::Int64 } else { field.data_type() };
+            Ok(match self.our_chunk(data_type, *plan, &its)? {
                 Some(ours) => of_library.skip(its.len(), ours),
                 None => {
                     ColumnChunk::Library(of_library.take(its.len(), || {
@@ -103,12 +114,12 @@ impl<'a> ParquetFile<'a> {
                 }
             })
         };
-        self.spec.schema.fields().iter().zip(&self.plans).enumerate().map(&mut chunk).collect()
+        self.schema.fields().iter().zip(&self.plans).enumerate().map(&mut chunk).collect()
     }
 
     fn our_chunk(
         &self,
-        field: &FieldRef,
+        data_type: &DataType,
         plan: EncodingPlan,
         leaves: &[usize],
     ) -> Result<Option<ColumnChunk>, ParquetError> {
@@ -117,14 +128,15 @@ impl<'a> ParquetFile<'a> {
         let column = self.descriptor.column(*leaf);
         let limits =
             ColumnLimits { page_rows: self.options.page_rows, dictionary_bytes: self.options.dictionary_bytes };
-        let ours = plan.encoder(field.data_type(), limits, &column, compression);
+        let ours = plan.encoder(data_type, limits, &column, compression);
         Ok(ours.map(ColumnChunk::Ours))
     }
 
     /// Takes the next rows of a column into its chunk.
     pub(super) fn encode(&mut self, index: usize, chunk: &mut ColumnChunk, array: &ArrayRef) -> Result<()> {
         let Some(statistics) = self.statistics.get_mut(index) else { return Ok(()) };
-        let field = self.spec.schema.field(index);
+        let array = &in_file(self.spec, index, array)?;
+        let field = self.schema.field(index);
         chunk.push(field, array, statistics, &mut self.scratch).map_err(|e| encode_error(self.spec, e))
     }
 
@@ -135,12 +147,15 @@ impl<'a> ParquetFile<'a> {
         chunks: Vec<ColumnChunk>,
         mut fill: impl FnMut(usize, &mut dyn FnMut(&ArrayRef) -> Result<()>) -> Result<()>,
     ) -> Result<()> {
-        let (spec, scratch) = (self.spec, &mut self.scratch);
+        let (spec, schema, scratch) = (self.spec, &self.schema, &mut self.scratch);
         let error = |error| encode_error(spec, error);
         let mut row_group = self.library.next_row_group().map_err(error)?;
-        let columns = spec.schema.fields().iter().zip(&mut self.statistics).zip(chunks);
+        let columns = schema.fields().iter().zip(&mut self.statistics).zip(chunks);
         for (index, ((field, statistics), mut chunk)) in columns.enumerate() {
-            fill(index, &mut |array| chunk.push(field, array, statistics, scratch).map_err(error))?;
+            fill(index, &mut |array| {
+                let array = &in_file(spec, index, array)?;
+                chunk.push(field, array, statistics, scratch).map_err(error)
+            })?;
             chunk.append_to(&mut row_group, field, statistics, scratch).map_err(error)?;
         }
         row_group.close().map_err(error)?;
@@ -175,6 +190,22 @@ impl<'a> ParquetFile<'a> {
         };
         write().map_err(|error: ParquetError| encode_error(self.spec, error))
     }
+}
+
+/// Returns the values of a column as they reach its encoder: times in the file's unit.
+///
+/// # Errors
+///
+/// [`Error::Internal`] where a time is none of the file's unit.
+fn in_file<'a>(spec: &DataFileSpec<'_>, index: usize, array: &'a ArrayRef) -> Result<Cow<'a, ArrayRef>> {
+    let unit = spec.time_unit;
+    let times = array.as_primitive_opt::<TimestampNanosecondType>().filter(|_| index == 0 && !unit.is_nanosecond());
+    let Some(times) = times else { return Ok(Cow::Borrowed(array)) };
+    if let Some(finer) = times.values().iter().find(|time| !unit.has(**time)) {
+        return Err(Error::internal(format!("time {finer} of {} is none in {unit}", spec.path)));
+    }
+    let times: ArrayRef = Arc::new(times.unary::<_, Int64Type>(|time| time / unit.nanoseconds()));
+    Ok(Cow::Owned(times))
 }
 
 /// The library's writers, which it makes for all leaves at once: not made before one is wanted.

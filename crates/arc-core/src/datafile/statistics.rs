@@ -10,6 +10,7 @@ use arrow::{
 };
 
 use super::{ColumnStatistics, StatisticsValue, encode::ChunkBounds};
+use crate::FileTimeUnit;
 
 /// Longest text bound in bytes (one character more where a maximum had to grow).
 const MAX_TEXT_BYTES: usize = 64;
@@ -19,6 +20,8 @@ const MAX_TEXT_BYTES: usize = 64;
 pub(crate) struct StatisticsBuilder {
     name: String,
     null_count: u64,
+    /// Unit of times in chunks.
+    unit: FileTimeUnit,
     bounds: ColumnBounds,
     nan: bool,
     nan_in_row_group: bool,
@@ -65,7 +68,19 @@ impl StatisticsBuilder {
             }
             _ => ColumnBounds::None,
         };
-        Self { name: name.to_owned(), null_count: 0, bounds, nan: false, nan_in_row_group: false }
+        Self {
+            name: name.to_owned(),
+            null_count: 0,
+            unit: FileTimeUnit::default(),
+            bounds,
+            nan: false,
+            nan_in_row_group: false,
+        }
+    }
+
+    /// Says in which unit chunks have times.
+    pub(super) fn set_unit(&mut self, unit: FileTimeUnit) {
+        self.unit = unit;
     }
 
     /// Takes in more values; `array` has the type given to `new`.
@@ -105,8 +120,13 @@ impl StatisticsBuilder {
     pub(super) fn add_chunk(&mut self, null_count: u64, chunk: ChunkBounds) {
         self.null_count += null_count;
         match (&mut self.bounds, chunk) {
-            (ColumnBounds::Integer(bounds) | ColumnBounds::Timestamp(bounds), ChunkBounds::Words(words)) => {
+            (ColumnBounds::Integer(bounds), ChunkBounds::Words(words)) => {
                 widen(bounds, words.map(|(min, max)| (min.cast_signed(), max.cast_signed())));
+            }
+            (ColumnBounds::Timestamp(bounds), ChunkBounds::Words(words)) => {
+                // They were nanoseconds before they were divided.
+                let time_ns = |word: u64| word.cast_signed().saturating_mul(self.unit.nanoseconds());
+                widen(bounds, words.map(|(min, max)| (time_ns(min), time_ns(max))));
             }
             (ColumnBounds::Unsigned(bounds), ChunkBounds::Words(words)) => widen(bounds, words),
             (ColumnBounds::Float(bounds), ChunkBounds::Words(words)) => {

@@ -11,8 +11,10 @@ use std::{
 };
 
 use arrow::{
-    array::{RecordBatch, RecordBatchReader},
-    datatypes::{DataType, Field, FieldRef, Schema, SchemaRef},
+    array::{AsArray, RecordBatch, RecordBatchReader, TimestampNanosecondArray},
+    compute::{CastOptions, cast_with_options},
+    datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit, TimestampNanosecondType},
+    error::ArrowError,
 };
 use bytes::{Buf as _, Bytes, buf::Reader};
 use parquet::{
@@ -31,13 +33,17 @@ use parquet::{
 
 use super::{DataFile, HourlyBlock, blocks::WHOLE_BYTES, hourly, pack::open_data_file, pages::SharedRowGroups};
 use crate::{
-    Error, Result,
+    Error, FileTimeUnit, Result,
+    model::TIME_COLUMN,
     sync::Mutex,
     vfs::{Vfs, VfsFile},
 };
 
 /// Bytes read at a time for the checksum.
 const PIECE_BYTES: usize = 1 << 20;
+
+/// Times that are read at once.
+const TIMES_AT_ONCE: usize = 8192;
 
 /// A data file of which the footer has been read.
 pub(crate) struct OpenDataFile {
@@ -60,6 +66,17 @@ impl OpenDataFile {
         let footer = ArrowReaderMetadata::load(&chunks, reader_options());
         let footer = footer.map_err(|source| read_error(path, &chunks.refused, source))?;
         Ok(Self { path: path.to_owned(), chunks: Arc::new(chunks), footer })
+    }
+
+    /// Returns its columns, with the time in nanoseconds, as rows have it.
+    pub(crate) fn schema(&self) -> SchemaRef {
+        in_nanoseconds(self.footer.schema())
+    }
+
+    /// Returns the unit in which the file has its times.
+    pub(crate) fn time_unit(&self) -> FileTimeUnit {
+        let first = self.footer.schema().fields().first();
+        first.and_then(|time| FileTimeUnit::of_type(time.data_type())).unwrap_or_default()
     }
 
     /// Returns what the file says of itself.
@@ -95,16 +112,67 @@ impl OpenDataFile {
     /// # Errors
     ///
     /// As [`OpenDataFile::open`].
-    pub(crate) fn rows(&self, columns: ProjectionMask, batch_rows: usize) -> Result<ParquetRecordBatchReader> {
+    pub(crate) fn rows(&self, columns: ProjectionMask, batch_rows: usize) -> Result<DataFileRows> {
         let rows = || {
             let hint = Some(self.footer.schema().fields());
             let levels = parquet_to_arrow_field_levels(self.footer.parquet_schema(), columns, hint)?;
             let groups = SharedRowGroups::new(Arc::clone(&self.chunks), Arc::clone(self.footer.metadata()));
             // Room for a whole batch is made for each column.
             let batch_rows = batch_rows.min(groups.num_rows()).max(1);
-            ParquetRecordBatchReader::try_new_with_row_groups(&levels, &groups, batch_rows, None)
+            let reader = ParquetRecordBatchReader::try_new_with_row_groups(&levels, &groups, batch_rows, None)?;
+            Ok(DataFileRows { schema: in_nanoseconds(&reader.schema()), reader })
         };
         rows().map_err(|source| read_error(&self.path, &self.chunks.refused, source))
+    }
+}
+
+/// Some columns of a data file, batch by batch.
+pub(crate) struct DataFileRows {
+    /// With the time in nanoseconds.
+    schema: SchemaRef,
+    reader: ParquetRecordBatchReader,
+}
+
+impl DataFileRows {
+    /// Returns the schema of all batches.
+    pub(crate) fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}
+
+impl Iterator for DataFileRows {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        Some(self.reader.next()?.and_then(|batch| {
+            if *batch.schema_ref() == self.schema {
+                return Ok(batch);
+            }
+            let (_, mut columns, _) = batch.into_parts();
+            if let (Some(time), Some(field)) = (columns.first_mut(), self.schema.fields().first()) {
+                let checked = CastOptions { safe: false, ..CastOptions::default() };
+                *time = cast_with_options(time, field.data_type(), &checked)?;
+            }
+            RecordBatch::try_new(Arc::clone(&self.schema), columns)
+        }))
+    }
+}
+
+/// Returns the schema of a data file, or of some of its columns, with the time in nanoseconds. The
+/// time is the first column.
+fn in_nanoseconds(schema: &SchemaRef) -> SchemaRef {
+    match schema.fields().first() {
+        Some(time) if time.name() == TIME_COLUMN && FileTimeUnit::of_type(time.data_type()).is_some() => {
+            let DataType::Timestamp(_, zone) = time.data_type() else { return Arc::clone(schema) };
+            let mut fields = schema.fields().to_vec();
+            let data_type = DataType::Timestamp(TimeUnit::Nanosecond, zone.clone());
+            let time = Arc::new(time.as_ref().clone().with_data_type(data_type));
+            if let Some(first) = fields.first_mut() {
+                *first = time;
+            }
+            Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
+        }
+        _ => Arc::clone(schema),
     }
 }
 
@@ -146,7 +214,7 @@ pub(crate) struct DataFileStream {
     expected_rows: u64,
     seen_rows: u64,
     schema: SchemaRef,
-    reader: ParquetRecordBatchReader,
+    reader: DataFileRows,
     refused: Refused,
 }
 
@@ -192,6 +260,21 @@ impl CheckedDataFile {
             row_group.columns().len() == self.file.footer.schema().fields().len()
                 && row_group.columns().get(index).is_some_and(is_in_small_dictionary)
         })
+    }
+
+    /// Returns the times of its rows, in nanoseconds.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] and [`Error::Parquet`] as [`open`](Self::open).
+    pub(crate) fn times(self) -> Result<impl Iterator<Item = Result<TimestampNanosecondArray>>> {
+        let time = ProjectionMask::roots(self.file.footer.parquet_schema(), [0]);
+        let batches = self.file.rows(time, TIMES_AT_ONCE)?;
+        Ok(batches.map(|batch| {
+            let batch = batch?;
+            let times = batch.columns().first().and_then(|time| time.as_primitive_opt::<TimestampNanosecondType>());
+            times.cloned().ok_or_else(|| Error::internal("a data file does not begin with a time"))
+        }))
     }
 
     /// Returns its rows, in batches of `batch_rows`. Columns of text are dictionaries in

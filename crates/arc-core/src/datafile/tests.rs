@@ -43,7 +43,17 @@ fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
 fn spec<'a>(schema: SchemaRef, tags: &'a [&'a str]) -> DataFileSpec<'a> {
     let sorted_by = tags.iter().copied().chain(["time"]).map(String::from).collect();
     let (min_seq, max_seq) = (SequenceNumber(3), SequenceNumber(9));
-    DataFileSpec { path: PATH.into(), schema, sorted_by, min_seq, max_seq, late: false, hourly: false, tags }
+    DataFileSpec {
+        path: PATH.into(),
+        schema,
+        time_unit: crate::FileTimeUnit::default(),
+        sorted_by,
+        min_seq,
+        max_seq,
+        late: false,
+        hourly: false,
+        tags,
+    }
 }
 
 fn write(root: &Path, tags: &[&str], batches: &[RecordBatch], options: &ParquetOptions) -> Result<DataFile> {

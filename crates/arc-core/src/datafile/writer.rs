@@ -1,10 +1,13 @@
 //! Publishes a data file: all of it durable under its name, or nothing.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use arrow::{
     array::RecordBatch,
-    datatypes::{DataType, FieldRef, Fields, SchemaRef, TimeUnit},
+    datatypes::{DataType, FieldRef, Fields, Schema, SchemaRef, TimeUnit},
 };
 
 use super::{
@@ -18,7 +21,7 @@ use super::{
     sink::{Finished, Sink},
     stream::text_dictionary,
 };
-use crate::{Error, Result, SequenceNumber, arrays::Columns, model::TEMPORARY_SUFFIX, vfs::Vfs};
+use crate::{Error, FileTimeUnit, Result, SequenceNumber, arrays::Columns, model::TEMPORARY_SUFFIX, vfs::Vfs};
 
 /// Writes data files of sorted rows that are all in memory, one after the other, and uses its
 /// memory for each again.
@@ -34,6 +37,8 @@ pub(crate) struct DataFileSpec<'a> {
     /// Schema of every batch: the time in nanoseconds first, then any columns. A column that is
     /// null throughout may be left out. Texts may come as indices in a dictionary.
     pub(crate) schema: SchemaRef,
+    /// Unit of the times in the file, which has all of them.
+    pub(crate) time_unit: FileTimeUnit,
     /// Columns by which the rows are sorted, ascending, nulls first; may name tags that are left
     /// out.
     pub(crate) sorted_by: Vec<String>,
@@ -121,6 +126,17 @@ fn fits(batch: &Fields, file: &Fields) -> bool {
                 && given.is_nullable() == wanted.is_nullable())
     };
     batch.len() == file.len() && batch.iter().zip(file).all(fits)
+}
+
+impl DataFileSpec<'_> {
+    /// Returns the schema of the file.
+    pub(super) fn file_schema(&self) -> SchemaRef {
+        let mut fields = self.schema.fields().to_vec();
+        if let Some(time) = fields.first_mut().filter(|_| !self.time_unit.is_nanosecond()) {
+            *time = Arc::new(time.as_ref().clone().with_data_type(self.time_unit.time_type()));
+        }
+        Arc::new(Schema::new_with_metadata(fields, self.schema.metadata().clone()))
+    }
 }
 
 impl DataFileWriter {
@@ -243,6 +259,7 @@ fn data_file(spec: &DataFileSpec<'_>, totals: Totals, finished: &Finished) -> Re
         tail: tail.filter(|_| bytes > WHOLE_BYTES),
         hourly,
         rows,
+        time_unit: spec.time_unit,
         min_time,
         max_time,
         min_seq: spec.min_seq.0,

@@ -414,11 +414,11 @@ fn is_late(manifest: &Manifest, schema: &TableSchema, file: &DataFile) -> bool {
 /// than the table's.
 fn prove_rows(shared: &Shared, path: &Path, schema: &TableSchema, said: &DataFile) -> Result<(DataFile, bool)> {
     let opened = OpenDataFile::open(shared.vfs.as_ref(), path)?;
-    let is_narrow = check_columns(opened.footer().schema(), schema)?;
+    let is_narrow = check_columns(&opened.schema(), schema)?;
     let has = |tag: &&str| opened.footer().schema().index_of(tag).is_ok();
     let sorted_by: Vec<String> =
         schema.tags().map(|tag| &*tag.name).filter(has).chain([TIME_COLUMN]).map(str::to_owned).collect();
-    let Examined { rows, time_bounds, columns, violation, .. } =
+    let Examined { time_unit, rows, time_bounds, columns, violation, .. } =
         examine(&opened, &sorted_by, said.hourly, |_| schema.has_primary_key)?;
     if let Some(violation) = violation {
         return match sorted_by == said.sorted_by {
@@ -447,6 +447,7 @@ fn prove_rows(shared: &Shared, path: &Path, schema: &TableSchema, said: &DataFil
         crc32c,
         tail,
         rows,
+        time_unit,
         min_time,
         max_time,
         min_seq: 0,

@@ -21,7 +21,8 @@ impl Engine {
     /// setting away.
     ///
     /// Durable once this returns, and for all writes that begin later. Flushes, if the database or
-    /// table is not in the manifest yet. Columns that are there keep their types.
+    /// table is not in the manifest yet. Columns that are there keep their types, and files their
+    /// [unit of times](crate::FileTimeUnit) until a merge rewrites them.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;

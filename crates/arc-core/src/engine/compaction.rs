@@ -289,6 +289,7 @@ impl Shared {
             batch_bytes: MAX_BATCH_BYTES.min(merge_share(self.memory.limit()) as u64 / 2),
             target_bytes: self.merged_file_bytes(&schema),
             options: &ParquetOptions::compaction().within(self.memory.limit(), schema.arrow().fields().len()),
+            time_unit: self.time_unit_of(table),
             pack,
             cancelled: self.compactor.cancelled(),
         };

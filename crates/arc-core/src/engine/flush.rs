@@ -11,11 +11,14 @@ use std::{
     time::Duration,
 };
 
+use arrow::{array::AsArray, datatypes::TimestampNanosecondType};
+
 use super::{
     dropping, flush_signal::Due, idempotency::ReceiptsRound, manifest::LockedManifest, shared::Shared, stats::Counters,
 };
 use crate::{
-    Error, ErrorKind, Result, SequenceNumber, Tombstone,
+    Error, ErrorKind, FileTimeUnit, Result, SequenceNumber, Tombstone,
+    arrays::Columns,
     buffer::{FrozenBuffer, split},
     catalog::{ManifestEdit, TableEdit},
     crash::crash_point,
@@ -256,6 +259,7 @@ impl Shared {
     ) -> Result<()> {
         // Places of rows and one encoded column are less than this.
         let _copy = self.memory.reserve(round.frozen.iter().map(|frozen| frozen.bytes).sum());
+        let wanted = self.time_unit_of(&round.table);
         let tags: Vec<&str> = round.schema.tags().map(|tag| tag.name.as_ref()).collect();
         for frozen in &round.frozen {
             let converted = frozen.converted(&round.schema)?;
@@ -266,6 +270,7 @@ impl Shared {
                 let spec = DataFileSpec {
                     path: pack.map_or_else(path, |pack| pack.path().to_owned()),
                     schema: Arc::clone(&part.schema),
+                    time_unit: unit_of(&part, wanted)?,
                     sorted_by: part.sorted_by.clone(),
                     min_seq: frozen.min_seq,
                     max_seq: frozen.max_seq,
@@ -287,6 +292,16 @@ impl Shared {
             }
         }
         Ok(())
+    }
+
+    /// Returns the unit in which a table is to have its times in data files.
+    pub(super) fn time_unit_of(&self, table: &Table) -> FileTimeUnit {
+        let of_database = || {
+            let database = self.schema.registry().database(&table.layout().schema.database)?;
+            database.column_types.load().time_unit
+        };
+        let own = table.column_types.load().time_unit;
+        own.or_else(of_database).or(self.options.column_types.time_unit).unwrap_or_default()
     }
 
     /// Takes back a round that did not reach the manifest: its rows stay in memory and in the log.
@@ -420,6 +435,19 @@ impl Drop for CloseOnPanic<'_> {
             self.0.queue.close("the flush thread has panicked");
         }
     }
+}
+
+/// Returns the coarsest unit up to `wanted` that has the times of some rows.
+fn unit_of(rows: &dyn Columns, wanted: FileTimeUnit) -> Result<FileTimeUnit> {
+    let mut unit = wanted;
+    if !wanted.is_nanosecond() {
+        rows.column(0, 0..rows.len(), &mut |times| {
+            let times = times.as_primitive_opt::<TimestampNanosecondType>();
+            unit = unit.that_has(times.map_or(&[], |times| times.values()));
+            Ok(())
+        })?;
+    }
+    Ok(unit)
 }
 
 #[cfg(test)]

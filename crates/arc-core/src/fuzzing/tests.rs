@@ -90,7 +90,7 @@ fn any_statement_is_parsed_or_refused() {
         "DELETE FROM cpu WHERE host IN ('a', 'b') AND NOT (time < 5 OR x IS NULL)",
         "DROP TABLE IF EXISTS \"a\"\"b\"",
         "DROP DATABASE d",
-        "CREATE TABLE m (time TIMESTAMP, host TAG, x DOUBLE, PRIMARY KEY (time, host)) WITH (on_conflict = 'widen')",
+        "CREATE TABLE m (time TIMESTAMP, host TAG, x DOUBLE, PRIMARY KEY (time, host)) WITH (on_conflict = 'widen', time_unit = 'us')",
         "CREATE DATABASE d",
         "SELECT /* /* nested */ */ x FROM m WHERE b = TRUE AND s <> E'\\n' AND t BETWEEN DATE '2026-01-01' AND TIMESTAMP '2026-01-02'",
     ];

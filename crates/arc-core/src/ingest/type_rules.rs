@@ -27,7 +27,8 @@ pub(crate) enum TypePolicy<'a> {
 
 impl TypePolicy<'_> {
     /// No field ever takes a value of another type.
-    pub(crate) const STRICT: Self = Self::Settings(&ColumnTypes { string_columns: None, on_conflict: None });
+    pub(crate) const STRICT: Self =
+        Self::Settings(&ColumnTypes { string_columns: None, on_conflict: None, time_unit: None });
 }
 
 impl Context<'_> {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::{
     Error, Result,
-    model::{Column, ColumnKind},
+    model::{Column, ColumnKind, FileTimeUnit},
 };
 
 /// Longest pattern in bytes; a name has no more.
@@ -74,6 +74,9 @@ pub struct ColumnTypes {
     /// What becomes of a value whose type is not that of its column.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_conflict: Option<OnConflict>,
+    /// Unit of the times in data files that are written from now on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_unit: Option<FileTimeUnit>,
 }
 
 impl ColumnTypes {
@@ -114,6 +117,13 @@ impl ColumnTypes {
         self
     }
 
+    /// Sets the unit of the times in data files.
+    #[must_use]
+    pub fn time_unit(mut self, time_unit: FileTimeUnit) -> Self {
+        self.time_unit = Some(time_unit);
+        self
+    }
+
     /// Returns whether it leaves everything to others.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -125,6 +135,7 @@ impl ColumnTypes {
         Self {
             string_columns: self.string_columns.or_else(|| other.string_columns.clone()),
             on_conflict: self.on_conflict.or(other.on_conflict),
+            time_unit: self.time_unit.or(other.time_unit),
         }
     }
 

@@ -5,7 +5,7 @@ use std::{ops::Range, path::Path};
 
 use ulid::Ulid;
 
-use super::{PACK_SUFFIX, PartitionDay, packed, past_path, stored_path};
+use super::{FileTimeUnit, PACK_SUFFIX, PartitionDay, packed, past_path, stored_path};
 
 /// One immutable Parquet file, as the manifest records it.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -26,6 +26,9 @@ pub struct DataFile {
     pub hourly: Option<HourlyBlock>,
     /// Number of rows.
     pub rows: u64,
+    /// Unit of the times in it, which are nanoseconds everywhere else.
+    #[serde(default, skip_serializing_if = "FileTimeUnit::is_nanosecond")]
+    pub time_unit: FileTimeUnit,
     /// Oldest time in nanoseconds since the epoch.
     pub min_time: i64,
     /// Newest time in nanoseconds since the epoch.

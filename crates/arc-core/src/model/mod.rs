@@ -15,6 +15,7 @@ mod schema;
 mod scope;
 mod sequence;
 mod time_text;
+mod time_unit;
 mod tombstone;
 
 pub use column_types::{ColumnTypes, OnConflict};
@@ -28,6 +29,7 @@ pub use schema::{Column, ColumnKind, TIME_COLUMN, TableSchema, tag_type, time_ty
 pub use scope::{Access, AccessScope};
 pub use sequence::SequenceNumber;
 pub use time_text::time_of_text;
+pub use time_unit::FileTimeUnit;
 pub use tombstone::Tombstone;
 
 pub(crate) use cut::Cut;

@@ -84,12 +84,13 @@ pub(super) fn table(statement: &ast::CreateTable) -> Result<Change> {
     Ok(Change::CreateTable { database, table, has_primary_key: key.is_some(), columns: made, types, if_not_exists })
 }
 
-/// Reads `WITH (string_columns = 'attr_*, resource_*', on_conflict = 'widen')`.
+/// Reads `WITH (string_columns = 'attr_*, resource_*', on_conflict = 'widen', time_unit = 'us')`.
 fn column_types(options: &[SqlOption]) -> Result<ColumnTypes> {
+    const OPTIONS: &str = "string_columns, on_conflict and time_unit";
     let mut types = ColumnTypes::new();
     for option in options {
         let SqlOption::KeyValue { key, value: Expr::Value(ValueWithSpan { value, .. }) } = option else {
-            return refuse(format!("{option} is no option of a table; string_columns and on_conflict are"));
+            return refuse(format!("{option} is no option of a table; {OPTIONS} are"));
         };
         let Some(text) = value.clone().into_string() else { return refuse(format!("{key} takes a text, not {value}")) };
         match key.value.as_str() {
@@ -99,8 +100,11 @@ fn column_types(options: &[SqlOption]) -> Result<ColumnTypes> {
             "on_conflict" if types.on_conflict.is_none() => {
                 types = types.on_conflict(text.parse().or_else(refuse)?);
             }
-            "string_columns" | "on_conflict" => return refuse(format!("{key} comes twice")),
-            _ => return refuse(format!("{key} is no option of a table; string_columns and on_conflict are")),
+            "time_unit" if types.time_unit.is_none() => {
+                types = types.time_unit(text.parse().or_else(refuse)?);
+            }
+            "string_columns" | "on_conflict" | "time_unit" => return refuse(format!("{key} comes twice")),
+            _ => return refuse(format!("{key} is no option of a table; {OPTIONS} are")),
         }
     }
     Ok(types)
@@ -222,7 +226,13 @@ mod tests {
             (
                 "CREATE TABLE m (x DOUBLE) WITH (string_columns = 'a_*, b', on_conflict = 'widen')",
                 " m false false (x Field Float64) ColumnTypes { string_columns: Some([\"a_*\", \"b\"]), on_conflict: \
-                 Some(Widen) }"
+                 Some(Widen), time_unit: None }"
+                    .into(),
+            ),
+            (
+                "CREATE TABLE m (x DOUBLE) WITH (time_unit = 'us')",
+                " m false false (x Field Float64) ColumnTypes { string_columns: None, on_conflict: None, time_unit: \
+                 Some(Microsecond) }"
                     .into(),
             ),
             // The time is there in any case, the key may be it alone.
@@ -245,10 +255,12 @@ mod tests {
             ("CREATE TABLE m (x INT) AS SELECT 1", "nothing else"),
             ("CREATE OR REPLACE TABLE m (x INT)", "nothing else"),
             ("CREATE TEMPORARY TABLE m (x INT)", "nothing else"),
-            ("CREATE TABLE m (x INT) WITH (a = 'b')", "a is no option of a table"),
+            ("CREATE TABLE m (x INT) WITH (a = 'b')", "string_columns, on_conflict and time_unit are"),
             ("CREATE TABLE m (x INT) WITH (on_conflict = 1)", "on_conflict takes a text"),
             ("CREATE TABLE m (x INT) WITH (on_conflict = 'w')", "\"w\" is no way"),
             ("CREATE TABLE m (x INT) WITH (on_conflict = 'widen', on_conflict = 'widen')", "comes twice"),
+            ("CREATE TABLE m (x INT) WITH (time_unit = 's')", "expected ns, us or ms"),
+            ("CREATE TABLE m (x INT) WITH (time_unit = 'us', time_unit = 'us')", "comes twice"),
             ("CREATE TABLE m (x INT) TBLPROPERTIES ('on_conflict' = 'widen')", "nothing else"),
             ("CREATE TABLE m LIKE n", "nothing else"),
             ("CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'x'", ""),

@@ -35,5 +35,6 @@ mod retry_points;
 mod rot;
 mod sites;
 mod support;
+mod time_unit;
 mod widening;
 mod writes;

@@ -4,7 +4,7 @@ from types import TracebackType
 from typing import Any, Literal, final
 
 from arc.receipts import BackupReport, FlushReport, PushReport, VerifyReport, Written
-from arc.types import ArrowTable, Durability, OnConflict, Precision, Seconds
+from arc.types import ArrowTable, Durability, FileTimeUnit, OnConflict, Precision, Seconds
 
 __all__ = ["Answer", "Engine", "Schema", "Table", "Tail", "TailDecoder", "finish", "open", "restore", "verify"]
 
@@ -15,6 +15,7 @@ def open(
     durability: Durability = "disk",
     string_columns: Sequence[str] | None = None,
     on_conflict: OnConflict = "reject",
+    time_unit: FileTimeUnit = "ns",
     flush_after: Seconds | None = None,
     memory_bytes: int | None = None,
     flush_bytes: int | None = None,
@@ -87,10 +88,11 @@ class Engine:
         table: str | None = None,
         string_columns: Sequence[str] | None = None,
         on_conflict: OnConflict | None = None,
+        time_unit: FileTimeUnit | None = None,
     ) -> None: ...
     def column_types(
         self, database: str, *, table: str | None = None
-    ) -> tuple[list[str] | None, OnConflict | None]: ...
+    ) -> tuple[list[str] | None, OnConflict | None, FileTimeUnit | None]: ...
     def flush(self) -> FlushReport: ...
     def backup(self, target: str | PathLike[str]) -> BackupReport: ...
     def push(self, to: object, bytes_per_second: int | None) -> PushReport: ...

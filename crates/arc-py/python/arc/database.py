@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from arc.receipts import Executed, Written
     from arc.store import Store
     from arc.tail import Tail
-    from arc.types import Durability, OnConflict, Precision, Rows, Seconds
+    from arc.types import Durability, FileTimeUnit, OnConflict, Precision, Rows, Seconds
     from arc.writer import Writer
 
 
@@ -114,10 +114,15 @@ class Database(Named):
         table: str | None = None,
         string_columns: Sequence[str] | None = None,
         on_conflict: OnConflict | None = None,
+        time_unit: FileTimeUnit | None = None,
     ) -> None:
         """Sets how strict a table is about types; see :meth:`arc.Engine.set_column_types`."""
         self.engine.set_column_types(
-            self.name, table=table, string_columns=string_columns, on_conflict=on_conflict
+            self.name,
+            table=table,
+            string_columns=string_columns,
+            on_conflict=on_conflict,
+            time_unit=time_unit,
         )
 
     def sql(self, query: str, params: Parameters = None) -> Relation:

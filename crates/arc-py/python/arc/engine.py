@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from arc.remote import Connection
     from arc.served import Served
     from arc.tail import TailSource
-    from arc.types import Durability, OnConflict, Seconds
+    from arc.types import Durability, FileTimeUnit, OnConflict, Seconds
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -111,14 +111,19 @@ class Engine(Store):
         table: str | None = None,
         string_columns: Sequence[str] | None = None,
         on_conflict: OnConflict | None = None,
+        time_unit: FileTimeUnit | None = None,
     ) -> None:
         self._native.set_column_types(
-            database, table=table, string_columns=string_columns, on_conflict=on_conflict
+            database,
+            table=table,
+            string_columns=string_columns,
+            on_conflict=on_conflict,
+            time_unit=time_unit,
         )
 
     def column_types(
         self, database: str, *, table: str | None = None
-    ) -> tuple[list[str] | None, OnConflict | None]:
+    ) -> tuple[list[str] | None, OnConflict | None, FileTimeUnit | None]:
         return self._native.column_types(database, table=table)
 
     def flush(self) -> FlushReport:
@@ -241,6 +246,7 @@ def open(
     durability: Durability = "disk",
     string_columns: Sequence[str] | None = None,
     on_conflict: OnConflict = "reject",
+    time_unit: FileTimeUnit = "ns",
     flush_after: Seconds | None = None,
     memory_bytes: int | None = None,
     flush_bytes: int | None = None,
@@ -260,6 +266,7 @@ def open(
             durability=durability,
             string_columns=string_columns,
             on_conflict=on_conflict,
+            time_unit=time_unit,
             flush_after=flush_after,
             memory_bytes=memory_bytes,
             flush_bytes=flush_bytes,

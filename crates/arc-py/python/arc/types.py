@@ -49,6 +49,9 @@ Durability = Literal["remote", "disk", "process", "memory"]
 """What a point survives once its write has returned: loss of the machine (servers with an object store), loss of power, ``kill -9``,
 nothing."""
 
+FileTimeUnit = Literal["ns", "us", "ms"]
+"""Unit of the times in Parquet files."""
+
 OnConflict = Literal["reject", "widen"]
 """What becomes of a value whose type is not its column's."""
 

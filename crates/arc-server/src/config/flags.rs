@@ -45,6 +45,7 @@ pub(super) const GROUPS: [(&str, &[&str]); 11] = [
             "flush_after",
             "flush_wal_bytes",
             "pack_bytes",
+            "time_unit",
             "wal_segment_bytes",
             "compaction",
             "compaction_quiet",

@@ -260,6 +260,18 @@ pub(super) const SETTINGS: &[Setting] = &[
         "What becomes of a value whose type is not its column's: reject refuses it, widen changes the column's type"
     ),
     setting!(
+        "time_unit",
+        "time-unit",
+        "UNIT",
+        engine.column_types.time_unit,
+        |text: &str| text
+            .parse()
+            .map(|unit| (unit != arc_core::FileTimeUnit::Nanosecond).then_some(unit))
+            .map_err(|_| "ns, us or ms"),
+        |unit: Option<arc_core::FileTimeUnit>| unit.unwrap_or_default().to_string(),
+        "Unit of the times in data files: ns, us or ms; Spark and others refuse ns; a file with a finer time takes the next unit that has it"
+    ),
+    setting!(
         "max_body_bytes",
         "max-body-bytes",
         "SIZE",

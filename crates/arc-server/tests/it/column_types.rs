@@ -36,6 +36,24 @@ async fn a_database_and_a_measurement_say_how_strict_they_are() {
 }
 
 #[tokio::test]
+async fn a_database_and_a_measurement_say_the_unit_of_times_in_files() {
+    let mut server = Server::new();
+    let reply = server.post("/api/v1/databases", r#"{"name": "t", "time_unit": "ms"}"#).await;
+    assert_eq!((reply.status.as_u16(), &reply.json()["time_unit"]), (201, &json!("ms")));
+    assert_eq!(server.post("/write?db=t", "m v=1i 1000000").await.status, 204);
+    let path = "/api/v1/databases/t/measurements/m";
+    assert_eq!(server.get(path).await.json()["time_unit"], json!("ms"));
+    let changed = server.send(Method::PATCH, path, &[], r#"{"time_unit": "us"}"#).await;
+    assert_eq!((changed.status.as_u16(), &changed.json()["time_unit"]), (200, &json!("us")));
+    server = server.reopened();
+    assert_eq!(server.get(&format!("{path}/column-types")).await.json(), json!({ "time_unit": "us" }));
+    let changed = server.send(Method::PATCH, "/api/v1/databases/t", &[], r#"{"time_unit": null}"#).await;
+    assert_eq!((changed.status.as_u16(), &changed.json()["time_unit"]), (200, &Value::Null));
+    let changed = server.send(Method::PATCH, path, &[], r#"{"time_unit": null}"#).await;
+    assert_eq!(changed.json()["time_unit"], Value::Null);
+}
+
+#[tokio::test]
 async fn what_cannot_be_set_is_said() {
     let server = Server::new();
     server.lines("m attr_a=1i 1").await;
@@ -51,6 +69,8 @@ async fn what_cannot_be_set_is_said() {
         (table, r#"{"string_columns": [""]}"#, 400, "it is empty"),
         (table, r#"{"on_conflict": "drop"}"#, 400, "expected reject or widen"),
         (table, r#"{"on_conflict": 1}"#, 400, "expected \\\"reject\\\" or \\\"widen\\\""),
+        (table, r#"{"time_unit": "s"}"#, 400, "expected ns, us or ms"),
+        (database, r#"{"time_unit": 1}"#, 400, "expected \\\"ns\\\", \\\"us\\\" or \\\"ms\\\""),
         (table, r#"{"durability": "disk"}"#, 400, "unknown key \\\"durability\\\""),
         (table, "{}", 400, "expected"),
         ("/api/v1/databases/t/measurements/n", r#"{"on_conflict": "widen"}"#, 404, "n"),
@@ -69,8 +89,10 @@ async fn what_cannot_be_set_is_said() {
 #[tokio::test]
 async fn the_settings_of_the_server_hold_where_nobody_says_anything() {
     let server = Server::with(|config| {
-        config.engine.column_types =
-            arc_core::ColumnTypes::new().string_columns(["attr_*"]).on_conflict(arc_core::OnConflict::Widen);
+        config.engine.column_types = arc_core::ColumnTypes::new()
+            .string_columns(["attr_*"])
+            .on_conflict(arc_core::OnConflict::Widen)
+            .time_unit(arc_core::FileTimeUnit::Millisecond);
     });
     // As the SDK does, which has integers and floats in one column.
     for value in ["1", "2.5"] {
@@ -85,7 +107,7 @@ async fn the_settings_of_the_server_hold_where_nobody_says_anything() {
     assert_eq!(described["on_conflict"], Value::Null);
     for path in ["t/measurements/cpu", "t/measurements/none", "none/measurements/none"] {
         let in_force = server.get(&format!("/api/v1/databases/{path}/column-types")).await.json();
-        assert_eq!(in_force, json!({ "on_conflict": "widen", "string_columns": ["attr_*"] }));
+        assert_eq!(in_force, json!({ "on_conflict": "widen", "string_columns": ["attr_*"], "time_unit": "ms" }));
     }
     let described = server.get("/api/v1/databases/t/measurements/cpu").await.json();
     assert_eq!((&described["on_conflict"], &described["string_columns"]), (&json!("widen"), &json!(["attr_*"])));

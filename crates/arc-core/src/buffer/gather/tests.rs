@@ -72,6 +72,7 @@ fn dictionary_of(texts: &ArrayRef) -> DataType {
 /// Returns the checksum of the file that a part becomes.
 fn written(part: &FlushPart<'_>) -> (u64, u32) {
     let spec = DataFileSpec {
+        time_unit: crate::FileTimeUnit::default(),
         path: "data/d/t/day=2026-11-21/file.parquet".into(),
         schema: Arc::clone(&part.schema),
         sorted_by: part.sorted_by.clone(),

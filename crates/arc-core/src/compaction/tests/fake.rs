@@ -19,6 +19,7 @@ pub(in super::super) fn file(path: &str, times: RangeInclusive<i64>, seqs: Range
         min_seq: *seqs.start(),
         max_seq: *seqs.end(),
         deleted_seq: 0,
+        time_unit: crate::FileTimeUnit::default(),
         hourly: None,
         late: false,
         sorted_by: vec![TIME_COLUMN.into()],

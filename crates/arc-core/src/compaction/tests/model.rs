@@ -130,6 +130,7 @@ impl Files {
             batch_bytes: MAX_BATCH_BYTES,
             target_bytes,
             options: &ParquetOptions::default(),
+            time_unit: crate::FileTimeUnit::default(),
             pack: None,
             cancelled: &AtomicBool::new(false),
         };

@@ -31,6 +31,7 @@ fn written(vfs: &CrashFs, name: &str, rows: &[(&str, i64)]) -> Arc<DataFile> {
     let spec = DataFileSpec {
         path: format!("data/{name}.parquet"),
         schema,
+        time_unit: crate::FileTimeUnit::default(),
         sorted_by: vec!["h".into(), TIME_COLUMN.into()],
         min_seq: SequenceNumber(1),
         max_seq: SequenceNumber(1),
@@ -60,6 +61,7 @@ fn merged(vfs: &CrashFs, files: Vec<Arc<DataFile>>, has_primary_key: bool) -> Re
         batch_bytes: MAX_BATCH_BYTES,
         target_bytes: 1 << 30,
         options: &ParquetOptions::default(),
+        time_unit: crate::FileTimeUnit::default(),
         pack: None,
         cancelled: &AtomicBool::new(false),
     };

@@ -120,6 +120,7 @@ fn batch(arrays: Vec<ArrayRef>) -> RecordBatch {
 fn written(rows: &RecordBatch, batch_rows: usize, tags: &[&str], options: &ParquetOptions) -> Bytes {
     let folder = tempfile::tempdir().unwrap();
     let spec = DataFileSpec {
+        time_unit: crate::FileTimeUnit::default(),
         path: "data/db/t/day=2026-01-31/file.parquet".into(),
         schema: rows.schema(),
         sorted_by: tags.iter().map(ToString::to_string).collect(),
@@ -289,6 +290,7 @@ fn tags_of_batches_with_other_dictionaries_share_one() {
     let expected = concat_batches(&parts[0].schema(), &parts).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let spec = DataFileSpec {
+        time_unit: crate::FileTimeUnit::default(),
         path: "data/db/t/day=2026-01-31/file.parquet".into(),
         schema: expected.schema(),
         sorted_by: vec!["c0".into()],

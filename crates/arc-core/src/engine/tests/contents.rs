@@ -96,7 +96,11 @@ fn typed(batch: RecordBatch, schema: &TableSchema) -> RecordBatch {
     let wanted = schema.arrow();
     let column = |(field, array): (&arrow::datatypes::FieldRef, &ArrayRef)| {
         let data_type = wanted.field_with_name(field.name()).unwrap().data_type();
-        let array = if array.data_type() == data_type { array.clone() } else { converted(array, data_type).unwrap() };
+        let array = match array.data_type() {
+            same if same == data_type => array.clone(),
+            DataType::Timestamp(..) => cast(array, data_type).unwrap(),
+            _ => converted(array, data_type).unwrap(),
+        };
         (field.name().clone(), array, true)
     };
     let schema = batch.schema();

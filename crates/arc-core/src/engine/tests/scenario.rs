@@ -16,7 +16,8 @@ use arrow::{
 use serde_json::{Value, json};
 
 use crate::{
-    ColumnTypes, Comparison, Durability, Engine, Literal, OnConflict, Precision, Predicate, WriteOptions, clock::Clock,
+    ColumnTypes, Comparison, Durability, Engine, FileTimeUnit, Literal, OnConflict, Precision, Predicate, WriteOptions,
+    clock::Clock,
 };
 
 const DAY: i64 = 86_400_000_000_000;
@@ -44,6 +45,8 @@ pub(super) enum Era {
     Types,
     /// A state that has a name.
     Snapshots,
+    /// Times in another unit than nanoseconds.
+    TimeUnits,
 }
 
 /// A file in the place of a table's folder, so that no flush ends any more: not even that of a
@@ -64,6 +67,9 @@ pub(super) fn carry_out(era: Era, open: impl Fn(usize) -> Engine) -> Engine {
     }
     if era >= Era::Snapshots {
         engine.create_snapshot("kept").unwrap();
+    }
+    if era >= Era::TimeUnits {
+        time_units(&engine);
     }
     engine.close().unwrap();
     if era >= Era::Types {
@@ -126,6 +132,22 @@ fn types(engine: &Engine) {
     engine.flush().unwrap();
     lines(engine, "wide a=2.5,b=0.5,c=\"c\",d=\"d\" 2");
     engine.flush().unwrap();
+}
+
+/// Files in microseconds, one that was merged, and one that has finer times.
+fn time_units(engine: &Engine) {
+    let types = ColumnTypes::new().time_unit(FileTimeUnit::Microsecond);
+    engine.create_database("coarse").unwrap();
+    engine.set_column_types("coarse", None, &types).unwrap();
+    for n in 0..3_i64 {
+        let lines = format!("cpu,host=a x={n},n={n}i {}\ncpu x=-{n} {}\nnano x=1 {}", n * 1_000, -n * 1_000_000, n);
+        let written = engine.write_lp("coarse", lines.as_bytes()).unwrap();
+        assert_eq!(written.rejected_points, 0, "{:?}", written.rejected);
+        engine.flush().unwrap();
+        if n == 1 {
+            engine.compact().unwrap();
+        }
+    }
 }
 
 fn packs(engine: &Engine) {

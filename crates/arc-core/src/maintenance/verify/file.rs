@@ -3,7 +3,6 @@
 use std::{io::ErrorKind, path::Path};
 
 use arrow::datatypes::{DataType, Schema};
-use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 
 use super::{REPAIR, VerifyReport, describe};
 use crate::{
@@ -95,12 +94,15 @@ fn contradictions(table: &TableSchema, flushed: SequenceNumber, data_file: &Data
 /// Reads all rows; returns their number and what of them is not as the manifest says.
 fn check_rows(vfs: &dyn Vfs, path: &Path, table: &TableSchema, data_file: &DataFile) -> Result<(u64, Vec<String>)> {
     let file = OpenDataFile::open(vfs, path)?;
-    let mut found = check_footer(file.footer(), table, data_file);
+    let mut found = check_footer(&file, table, data_file);
     let unique = |schema: &Schema| is_unique(table, schema, data_file);
-    let Examined { schema, rows, time_bounds, columns, violation } =
+    let Examined { schema, time_unit, rows, time_bounds, columns, violation } =
         examine(&file, &data_file.sorted_by, data_file.hourly, unique)?;
     if rows != data_file.rows {
         found.push(format!("it has {rows} rows, the manifest says {}", data_file.rows));
+    }
+    if time_unit != data_file.time_unit {
+        found.push(format!("its times are in {time_unit}, the manifest says {}", data_file.time_unit));
     }
     if time_bounds != Some((data_file.min_time, data_file.max_time)) {
         let (min, max) = (data_file.min_time, data_file.max_time);
@@ -112,10 +114,10 @@ fn check_rows(vfs: &dyn Vfs, path: &Path, table: &TableSchema, data_file: &DataF
 }
 
 /// Compares the file's own description of itself with the table and the manifest.
-fn check_footer(footer: &ArrowReaderMetadata, table: &TableSchema, data_file: &DataFile) -> Vec<String> {
+fn check_footer(file: &OpenDataFile, table: &TableSchema, data_file: &DataFile) -> Vec<String> {
     let mut found = Vec::new();
     let of_table = table.arrow();
-    for (index, field) in footer.schema().fields().iter().enumerate() {
+    for (index, field) in file.schema().fields().iter().enumerate() {
         match of_table.field_with_name(field.name()) {
             Ok(known)
                 if known.data_type() != field.data_type() && !may_become(field.data_type(), known.data_type()) =>
@@ -130,7 +132,7 @@ fn check_footer(footer: &ArrowReaderMetadata, table: &TableSchema, data_file: &D
             found.push(format!("column {index} is {:?}, and the first should be the time", field.name()));
         }
     }
-    let metadata = footer.metadata().file_metadata();
+    let metadata = file.footer().metadata().file_metadata();
     let pairs = metadata.key_value_metadata().map(Vec::as_slice).unwrap_or_default();
     let late = pairs.iter().find(|pair| pair.key == "arc:late").and_then(|pair| pair.value.as_deref());
     // Rows that came from another directory may be late here that were not there.

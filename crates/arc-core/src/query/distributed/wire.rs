@@ -291,6 +291,7 @@ mod tests {
             min_seq: 1,
             max_seq: 1,
             deleted_seq: 0,
+            time_unit: crate::FileTimeUnit::default(),
             hourly: None,
             late: false,
             sorted_by: vec!["time".to_owned()],

@@ -106,6 +106,7 @@ fn file(name: &str, times: (i64, i64), seq: u64, late: bool) -> Arc<DataFile> {
         min_seq: seq,
         max_seq: seq,
         deleted_seq: 0,
+        time_unit: crate::FileTimeUnit::default(),
         hourly: None,
         late,
         sorted_by: Vec::new(),

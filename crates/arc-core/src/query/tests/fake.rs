@@ -174,6 +174,7 @@ impl Store {
                 target_bytes: settings.target_bytes,
                 batch_bytes: MAX_BATCH_BYTES,
                 options: &options,
+                time_unit: crate::FileTimeUnit::default(),
                 pack: None,
                 cancelled: &cancelled,
             };
@@ -450,6 +451,7 @@ fn data_file(
         min_seq: seq,
         max_seq: seq,
         deleted_seq: 0,
+        time_unit: crate::FileTimeUnit::default(),
         hourly: None,
         late,
         sorted_by,

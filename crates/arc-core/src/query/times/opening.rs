@@ -4,6 +4,7 @@ use std::{borrow::Cow, collections::VecDeque, ops::Range, sync::Arc};
 
 use arrow::{
     array::{AsArray, RecordBatch},
+    compute::cast,
     datatypes::TimestampNanosecondType,
 };
 use datafusion::{
@@ -23,6 +24,7 @@ use parquet::{
     arrow::{
         ParquetRecordBatchStreamBuilder, ProjectionMask, arrow_reader::RowSelection, async_reader::AsyncFileReader,
     },
+    basic::{LogicalType, TimeUnit},
     file::{
         metadata::{ParquetMetaData, RowGroupMetaData},
         statistics::Statistics as ColumnBounds,
@@ -37,7 +39,7 @@ use super::{
     sorting::{EndOfTime, Look, Sorting},
     source::InTimeOrder,
 };
-use crate::model::TIME_COLUMN;
+use crate::{FileTimeUnit, model::TIME_COLUMN};
 
 /// Rows of a piece of a file that such a sort takes at a time.
 const PIECE_ROWS: usize = 3 << 20;
@@ -114,11 +116,17 @@ impl FileOpening {
         }
         let builder = ParquetRecordBatchStreamBuilder::new(self.open_reader(file)?).await?;
         let leaf = time_leaf(builder.metadata())?;
+        let unit = unit_of(builder.metadata(), leaf);
         let mask = ProjectionMask::leaves(builder.parquet_schema(), [leaf]);
         let mut batches = builder.with_projection(mask).with_row_groups(vec![row_group]).build()?;
         let mut noting = Noting::default();
         while let Some(batch) = batches.try_next().await? {
-            let times = batch.columns().first().and_then(|column| column.as_primitive_opt::<TimestampNanosecondType>());
+            let time = batch.columns().first().ok_or_else(|| internal_datafusion_err!("no times"))?;
+            let times = match unit {
+                FileTimeUnit::Nanosecond => Arc::clone(time),
+                _ => cast(time, &FileTimeUnit::Nanosecond.time_type())?,
+            };
+            let times = times.as_primitive_opt::<TimestampNanosecondType>();
             let times = times.ok_or_else(|| internal_datafusion_err!("times that are none"))?;
             noting.push(times.values());
         }
@@ -277,10 +285,11 @@ async fn choose(
 /// Returns the row groups of a file, or of the range of it, that may have rows with these times.
 fn candidates(metadata: &ParquetMetaData, file: &PartitionedFile, wanted: TimeRange) -> Result<Vec<RowGroupCandidate>> {
     let leaf = time_leaf(metadata)?;
+    let unit = unit_of(metadata, leaf);
     let whole = bounds(file).unwrap_or(TimeRange::ALL);
     let mut candidates = Vec::new();
     for (row_group, group) in metadata.row_groups().iter().enumerate() {
-        let bounds = bounds_of(group, leaf).unwrap_or(whole);
+        let bounds = bounds_of(group, leaf, unit).unwrap_or(whole);
         if is_in_range(group, file.range.as_ref()) && !wanted.and(bounds).is_empty() {
             let rows = usize::try_from(group.num_rows()).map_err(|e| DataFusionError::External(e.into()))?;
             candidates.push(RowGroupCandidate { row_group, rows, bounds, opened: Vec::new() });
@@ -302,9 +311,19 @@ fn time_leaf(metadata: &ParquetMetaData) -> Result<usize> {
     leaf.ok_or_else(|| internal_datafusion_err!("a data file without times"))
 }
 
-fn bounds_of(group: &RowGroupMetaData, leaf: usize) -> Option<TimeRange> {
+/// Returns the unit in which a file has its times.
+fn unit_of(metadata: &ParquetMetaData, leaf: usize) -> FileTimeUnit {
+    match metadata.file_metadata().schema_descr().column(leaf).logical_type_ref() {
+        Some(LogicalType::Timestamp(of)) if of.unit == TimeUnit::MICROS => FileTimeUnit::Microsecond,
+        Some(LogicalType::Timestamp(of)) if of.unit == TimeUnit::MILLIS => FileTimeUnit::Millisecond,
+        _ => FileTimeUnit::Nanosecond,
+    }
+}
+
+fn bounds_of(group: &RowGroupMetaData, leaf: usize, unit: FileTimeUnit) -> Option<TimeRange> {
+    let time_ns = |time: i64| time.saturating_mul(unit.nanoseconds());
     match group.columns().get(leaf)?.statistics()? {
-        ColumnBounds::Int64(bounds) => Some(TimeRange::new(*bounds.min_opt()?, *bounds.max_opt()?)),
+        ColumnBounds::Int64(bounds) => Some(TimeRange::new(time_ns(*bounds.min_opt()?), time_ns(*bounds.max_opt()?))),
         _ => None,
     }
 }

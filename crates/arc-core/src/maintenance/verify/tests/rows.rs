@@ -45,6 +45,7 @@ fn file(fs: &CrashFs, name: &str, rows: &[(Option<&str>, i64)], late: bool) -> D
     ]));
     let batch = RecordBatch::try_new(Arc::clone(&schema), vec![Arc::new(times), Arc::new(hosts), values]).unwrap();
     let spec = DataFileSpec {
+        time_unit: crate::FileTimeUnit::default(),
         path: format!("data/d/t/day=1970-01-01/{name}.parquet"),
         schema,
         sorted_by: vec!["host".into(), "time".into()],
