@@ -9,7 +9,7 @@ use arrow::datatypes::DataType;
 
 use super::staged::{Context, StagedTable};
 use crate::{
-    ColumnTypes, Result,
+    ColumnTypes, FileTimeUnit, Result,
     buffer::{ColumnValues, Scalar},
     model::{Column, ColumnKind, may_become},
     registry::Table,
@@ -67,6 +67,11 @@ impl TypeRules {
     /// Returns the type of a new field whose values have the type `own`.
     pub(crate) fn type_of_new(&self, name: &str, own: DataType) -> DataType {
         if self.types.is_string(name) { DataType::Utf8 } else { own }
+    }
+
+    /// Returns the unit of times in files, which new columns of times have as well.
+    pub(crate) fn time_unit(&self) -> FileTimeUnit {
+        self.types.time_unit.unwrap_or_default()
     }
 
     /// Returns whether fields may change their type.

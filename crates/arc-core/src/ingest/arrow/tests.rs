@@ -19,7 +19,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    ColumnTypes, OnConflict, Precision,
+    ColumnTypes, FileTimeUnit, OnConflict, Precision,
     buffer::ChunkReader,
     ingest::{Context, TypePolicy},
     registry::Database,
@@ -405,6 +405,26 @@ fn integers_keep_their_width_where_the_schema_says_so() {
         let columns: Vec<_> = staged.tables.remove(0).added.into_iter().map(|column| column.data_type).collect();
         assert_eq!(columns, [expected, DataType::Float64]);
     }
+}
+
+#[test]
+fn new_columns_of_times_have_the_unit_of_files_if_it_has_them() {
+    let body = stream(&[batch([
+        ("time", times(&[1])),
+        ("whole", column(TimestampNanosecondArray::from(vec![-7_000]))),
+        ("finer", column(TimestampNanosecondArray::from(vec![-7_001]).with_timezone("UTC"))),
+        ("far", column(TimestampSecondArray::from(vec![253_402_300_799]).with_timezone("+01:00"))),
+    ])]);
+    let database = Arc::new(Database::new("db", 0, false));
+    let of = |types: &ColumnTypes| {
+        let context = Context { types: TypePolicy::Settings(types), ..Context::plain(&database) };
+        let mut staged = decode(&body, "t", None, COPIED, &context).unwrap();
+        staged.tables.remove(0).added.into_iter().map(|column| column.data_type).collect::<Vec<_>>()
+    };
+    let utc = |unit| DataType::Timestamp(unit, Some("UTC".into()));
+    let [ns, us, s] = [TimeUnit::Nanosecond, TimeUnit::Microsecond, TimeUnit::Second].map(utc);
+    assert_eq!(of(&ColumnTypes::new()), [ns.clone(), ns.clone(), s]);
+    assert_eq!(of(&ColumnTypes::new().time_unit(FileTimeUnit::Microsecond)), [us.clone(), ns, us]);
 }
 
 fn widening() -> ColumnTypes {
