@@ -84,9 +84,10 @@ pub(super) fn table(statement: &ast::CreateTable) -> Result<Change> {
     Ok(Change::CreateTable { database, table, has_primary_key: key.is_some(), columns: made, types, if_not_exists })
 }
 
-/// Reads `WITH (string_columns = 'attr_*, resource_*', on_conflict = 'widen', time_unit = 'us')`.
+/// Reads `WITH (string_columns = 'attr_*, resource_*', on_conflict = 'widen', time_unit = 'us',
+/// finer_times = 'reject')`.
 fn column_types(options: &[SqlOption]) -> Result<ColumnTypes> {
-    const OPTIONS: &str = "string_columns, on_conflict and time_unit";
+    const OPTIONS: &str = "string_columns, on_conflict, time_unit and finer_times";
     let mut types = ColumnTypes::new();
     for option in options {
         let SqlOption::KeyValue { key, value: Expr::Value(ValueWithSpan { value, .. }) } = option else {
@@ -103,7 +104,12 @@ fn column_types(options: &[SqlOption]) -> Result<ColumnTypes> {
             "time_unit" if types.time_unit.is_none() => {
                 types = types.time_unit(text.parse().or_else(refuse)?);
             }
-            "string_columns" | "on_conflict" | "time_unit" => return refuse(format!("{key} comes twice")),
+            "finer_times" if types.finer_times.is_none() => {
+                types = types.finer_times(text.parse().or_else(refuse)?);
+            }
+            "string_columns" | "on_conflict" | "time_unit" | "finer_times" => {
+                return refuse(format!("{key} comes twice"));
+            }
             _ => return refuse(format!("{key} is no option of a table; {OPTIONS} are")),
         }
     }
@@ -226,13 +232,19 @@ mod tests {
             (
                 "CREATE TABLE m (x DOUBLE) WITH (string_columns = 'a_*, b', on_conflict = 'widen')",
                 " m false false (x Field Float64) ColumnTypes { string_columns: Some([\"a_*\", \"b\"]), on_conflict: \
-                 Some(Widen), time_unit: None }"
+                 Some(Widen), time_unit: None, finer_times: None }"
                     .into(),
             ),
             (
                 "CREATE TABLE m (x DOUBLE) WITH (time_unit = 'us')",
                 " m false false (x Field Float64) ColumnTypes { string_columns: None, on_conflict: None, time_unit: \
-                 Some(Microsecond) }"
+                 Some(Microsecond), finer_times: None }"
+                    .into(),
+            ),
+            (
+                "CREATE TABLE m (x DOUBLE) WITH (time_unit = 'ms', finer_times = 'reject')",
+                " m false false (x Field Float64) ColumnTypes { string_columns: None, on_conflict: None, time_unit: \
+                 Some(Millisecond), finer_times: Some(Reject) }"
                     .into(),
             ),
             // The time is there in any case, the key may be it alone.
@@ -255,12 +267,14 @@ mod tests {
             ("CREATE TABLE m (x INT) AS SELECT 1", "nothing else"),
             ("CREATE OR REPLACE TABLE m (x INT)", "nothing else"),
             ("CREATE TEMPORARY TABLE m (x INT)", "nothing else"),
-            ("CREATE TABLE m (x INT) WITH (a = 'b')", "string_columns, on_conflict and time_unit are"),
+            ("CREATE TABLE m (x INT) WITH (a = 'b')", "string_columns, on_conflict, time_unit and finer_times are"),
             ("CREATE TABLE m (x INT) WITH (on_conflict = 1)", "on_conflict takes a text"),
             ("CREATE TABLE m (x INT) WITH (on_conflict = 'w')", "\"w\" is no way"),
             ("CREATE TABLE m (x INT) WITH (on_conflict = 'widen', on_conflict = 'widen')", "comes twice"),
             ("CREATE TABLE m (x INT) WITH (time_unit = 's')", "expected ns, us or ms"),
             ("CREATE TABLE m (x INT) WITH (time_unit = 'us', time_unit = 'us')", "comes twice"),
+            ("CREATE TABLE m (x INT) WITH (finer_times = 'drop')", "expected keep, reject or round"),
+            ("CREATE TABLE m (x INT) WITH (finer_times = 'keep', finer_times = 'round')", "comes twice"),
             ("CREATE TABLE m (x INT) TBLPROPERTIES ('on_conflict' = 'widen')", "nothing else"),
             ("CREATE TABLE m LIKE n", "nothing else"),
             ("CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'x'", ""),
