@@ -137,6 +137,12 @@ impl ColumnTypes {
         self.finer_times.is_some_and(|finer| finer != FinerTimes::Keep)
     }
 
+    /// Returns the unit that times are rounded to.
+    #[cfg(feature = "query")]
+    pub(crate) fn rounds_to(&self) -> FileTimeUnit {
+        self.time_unit.filter(|_| self.finer_times == Some(FinerTimes::Round)).unwrap_or_default()
+    }
+
     /// Returns whether columns may change their type.
     pub(crate) fn widens(&self) -> bool {
         self.on_conflict == Some(OnConflict::Widen)

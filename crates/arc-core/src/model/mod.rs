@@ -47,5 +47,5 @@ pub(crate) use names::table_folder;
 pub(crate) use names::{data_file_path, day_folders};
 pub(crate) use schema::may_become;
 #[cfg(feature = "query")]
-pub(crate) use time_text::with_seconds;
+pub(crate) use time_text::{has_finer_digits, with_seconds};
 pub(crate) use tombstone::live;

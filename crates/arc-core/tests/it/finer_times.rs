@@ -11,7 +11,7 @@ use arrow::{
 use proptest::{prelude::*, test_runner::Config};
 use serde_json::json;
 
-use crate::support::{HandClock, cases, in_columns, query, quiet, write};
+use crate::support::{HandClock, cases, in_columns, query, quiet, shown, write};
 
 const UNITS: [FileTimeUnit; 3] = [FileTimeUnit::Nanosecond, FileTimeUnit::Microsecond, FileTimeUnit::Millisecond];
 const RULES: [FinerTimes; 3] = [FinerTimes::Keep, FinerTimes::Reject, FinerTimes::Round];
@@ -29,8 +29,23 @@ fn open(path: &Path, clock: &HandClock) -> Engine {
     engine
 }
 
-/// Returns the times of a table's rows with what they have, by series.
-fn rows(engine: &Engine, table: &str) -> BTreeMap<(String, i64), f64> {
+/// What the points of a table have, by series and time.
+type Rows = BTreeMap<(String, i64), f64>;
+
+/// Returns the time that a table stores for a point, if it takes it.
+fn stored(unit: FileTimeUnit, rule: FinerTimes, time: i64) -> Option<i64> {
+    let unit = unit.nanoseconds();
+    match rule {
+        FinerTimes::Reject => Some(time).filter(|time| time % unit == 0),
+        // At the very beginning there is no whole unit before a time.
+        FinerTimes::Round => {
+            Some(time.div_euclid(unit).checked_mul(unit).unwrap_or_else(|| i64::MIN - i64::MIN % unit))
+        }
+        _ => Some(time),
+    }
+}
+
+fn rows(engine: &Engine, table: &str) -> Rows {
     let sql = format!("SELECT host, CAST(time AS BIGINT) AS t, x FROM {table}");
     let batches = query(engine, "d", &sql).unwrap();
     let of = |batch: &RecordBatch| {
@@ -115,7 +130,7 @@ fn statement(engine: &Engine, table: &str, times: &[Option<i64>]) -> Outcome {
     let sql = format!("INSERT INTO {table} (time, host, x) VALUES {}", rows.join(", "));
     match engine.execute("d", &sql) {
         Ok(Executed::Inserted(written)) => Ok(written),
-        Ok(other) => panic!("{other:?}"),
+        Ok(other) => Err(format!("{other:?}")),
         Err(error) => Err(error.to_string()),
     }
 }
@@ -155,14 +170,11 @@ fn each_door_refuses_rounds_or_keeps_finer_times() {
         let mut expected = Vec::new();
         for (unit, rule) in UNITS.into_iter().flat_map(|unit| RULES.map(|rule| (unit, rule))) {
             let table = format!("{unit}_{rule}");
-            let mut points = BTreeMap::new();
-            let mut refused = Vec::new();
+            let (mut points, mut refused) = (Rows::new(), Vec::new());
             for (n, time) in times.iter().flatten().enumerate() {
-                let whole = time.div_euclid(unit.nanoseconds()) * unit.nanoseconds();
-                match rule {
-                    FinerTimes::Reject if whole != *time => refused.push(n as u64 + 1),
-                    FinerTimes::Round => drop(points.insert(("a".to_owned(), whole), n as f64)),
-                    _ => drop(points.insert(("a".to_owned(), *time), n as f64)),
+                match stored(unit, rule, *time) {
+                    None => refused.push(n as u64 + 1),
+                    Some(time) => drop(points.insert(("a".to_owned(), time), n as f64)),
                 }
             }
             let outcome = door(&engine, &table, &times);
@@ -265,7 +277,8 @@ enum Line {
 fn line() -> impl Strategy<Value = Line> {
     let time =
         prop_oneof![Just(None), (-5_000_i64..5_000).prop_map(|time| Some(time * 500)), any::<i64>().prop_map(Some)];
-    prop_oneof![9 => (0..9_usize, 0..3_u8, time).prop_map(|(table, series, time)| Line::Point(table, series, time)), 1 => Just(Line::Bad)]
+    let point = (0..9_usize, 0..3_u8, time).prop_map(|(table, series, time)| Line::Point(table, series, time));
+    prop_oneof![9 => point, 1 => Just(Line::Bad)]
 }
 
 proptest! {
@@ -280,7 +293,7 @@ proptest! {
         let (dir, clock) = (tempfile::tempdir().unwrap(), HandClock::default());
         let tables: Vec<_> = UNITS.into_iter().flat_map(|unit| RULES.map(|rule| (unit, rule))).collect();
         let mut engine = open(dir.path(), &clock);
-        let (mut timed, mut untimed): (Vec<BTreeMap<(String, i64), f64>>, Vec<usize>) = (vec![BTreeMap::new(); 9], vec![0; 9]);
+        let (mut timed, mut untimed) = (vec![Rows::new(); 9], vec![0; 9]);
         // Later than all times that the lines say, which are before 1970 or far from it.
         let now = 1_767_225_600_000_000_999;
         clock.set(now);
@@ -302,41 +315,30 @@ proptest! {
                     untimed[*at] += 1;
                     continue;
                 };
-                let whole = time.div_euclid(unit.nanoseconds()).checked_mul(unit.nanoseconds());
-                let fits = whole == Some(*time);
-                match rule {
-                    FinerTimes::Reject if !fits => bad.push(number as u64 + 1),
-                    // The first that there is.
-                    FinerTimes::Round if whole.is_none() => {
-                        let first = i64::MIN - i64::MIN % unit.nanoseconds();
-                        timed[*at].insert((format!("h{series}"), first), x);
-                    }
-                    FinerTimes::Round => drop(timed[*at].insert((format!("h{series}"), whole.unwrap()), x)),
-                    _ => drop(timed[*at].insert((format!("h{series}"), *time), x)),
+                match stored(unit, rule, *time) {
+                    None => bad.push(number as u64 + 1),
+                    Some(time) => drop(timed[*at].insert((format!("h{series}"), time), x)),
                 }
             }
             let written = engine.write_lp("d", body.as_bytes()).unwrap();
             let found: Vec<u64> = written.rejected.iter().map(|rejected| rejected.line).collect();
             prop_assert_eq!(found, bad);
         }
-        let mut before: Vec<BTreeMap<(String, i64), f64>> = Vec::new();
-        for round in 0..2 {
-            for (at, (unit, rule)) in tables.iter().enumerate() {
-                let all = rows(&engine, &format!("{unit}_{rule}"));
-                // Far times of lines are not near the clock.
-                let is_untimed = |time: i64| (now..now + 1_000_000_000).contains(&time);
-                let (own, others): (BTreeMap<_, _>, BTreeMap<_, _>) = all.iter().map(|(key, x)| (key.clone(), *x)).partition(|((_, time), _)| is_untimed(*time));
-                prop_assert_eq!(own.len(), untimed[at]);
-                prop_assert!(own.keys().all(|(_, time)| time % unit.nanoseconds() == 0));
-                prop_assert_eq!(&others, &timed[at]);
-                match round {
-                    0 => before.push(all),
-                    _ => prop_assert_eq!(&all, &before[at]),
-                }
-            }
-            drop(engine);
-            engine = open(dir.path(), &clock);
+        // Far times of lines are not near the clock.
+        let is_untimed = |time: i64| (now..now + 1_000_000_000).contains(&time);
+        let all = |engine: &Engine| -> Vec<Rows> {
+            tables.iter().map(|(unit, rule)| rows(engine, &format!("{unit}_{rule}"))).collect()
+        };
+        let before = all(&engine);
+        for (at, found) in before.iter().enumerate() {
+            let (own, others): (Rows, Rows) = found.clone().into_iter().partition(|((_, time), _)| is_untimed(*time));
+            prop_assert_eq!(own.len(), untimed[at]);
+            prop_assert!(own.keys().all(|(_, time)| time % tables[at].0.nanoseconds() == 0));
+            prop_assert_eq!(&others, &timed[at]);
         }
+        drop(engine);
+        engine = open(dir.path(), &clock);
+        prop_assert_eq!(all(&engine), before);
         prop_assert!(engine.verify().unwrap().is_clean());
     }
 }
@@ -355,4 +357,44 @@ fn settings_of_table_database_and_engine_add_up() {
     assert_eq!((write("m x=1 1"), write("n x=1 1"), write("new x=1 1")), (0, 0, 1));
     engine.set_column_types("d", None, &ColumnTypes::new()).unwrap();
     assert_eq!(write("new x=1 1"), 0);
+}
+
+#[test]
+fn columns_of_times_that_a_statement_makes_have_the_unit_of_the_table() {
+    let dir = tempfile::tempdir().unwrap();
+    let types = ColumnTypes::new().time_unit(FileTimeUnit::Microsecond);
+    let engine = quiet(dir.path()).column_types(types).open().unwrap();
+    let type_of = |table: &str| shown(&engine, "d", &format!("SELECT DISTINCT arrow_typeof(t) AS t FROM {table}"));
+    for (table, columns, expected) in [
+        ("of_engine", "time TIMESTAMP, t TIMESTAMP", "Timestamp(µs, \"UTC\")"),
+        ("of_time", "time TIMESTAMP(3), t TIMESTAMP", "Timestamp(ms, \"UTC\")"),
+        ("of_its_own", "time TIMESTAMP(3), t TIMESTAMP(9)", "Timestamp(ns, \"UTC\")"),
+    ] {
+        engine.execute("d", &format!("CREATE TABLE {table} ({columns})")).unwrap();
+        let insert = |value: &str| engine.execute("d", &format!("INSERT INTO {table} (time, t) VALUES (0, {value})"));
+        for value in ["'2026-01-31T12:00:00.123Z'", "1000000", "TIMESTAMP '2026-01-31T12:00:00'"] {
+            insert(value).unwrap();
+        }
+        assert!(type_of(table).contains(expected), "{table}: {}", type_of(table));
+        // Nothing is cut off.
+        for finer in ["'2026-01-31T12:00:00.1234567891Z'", "'2026-01-31T12:00:00.0000001Z'", "1"] {
+            let fits = table == "of_its_own" && !finer.contains("91Z");
+            assert_eq!(insert(finer).is_ok(), fits, "{table}: {finer}");
+        }
+    }
+}
+
+#[test]
+fn rows_of_a_statement_without_tags_merge_where_their_times_come_to_be_one() {
+    let (dir, clock) = (tempfile::tempdir().unwrap(), HandClock::default());
+    let engine = open(dir.path(), &clock);
+    for sql in [
+        "INSERT INTO us_round (time, x) VALUES (1500, 1), (1600, 2), (2000, 3)",
+        "INSERT INTO ms_round (time, x) SELECT time, x FROM us_round",
+        "INSERT INTO us_keep (time, x) VALUES (1500, 1), (1600, 2), (2000, 3)",
+    ] {
+        engine.execute("d", sql).unwrap();
+    }
+    let found = ["us_round", "ms_round", "us_keep"].map(|table| rows(&engine, table).into_values().collect::<Vec<_>>());
+    assert_eq!(found, [vec![2.0, 3.0], vec![3.0], vec![1.0, 2.0, 3.0]]);
 }
