@@ -202,7 +202,7 @@ impl Engine {
                 let effective = types.clone().or(&self.effective_column_types(database, None));
                 for index in plain_times {
                     if let Some(column) = columns.get_mut(index) {
-                        column.data_type = effective.time_unit.unwrap_or_default().time_type();
+                        column.data_type = effective.time_unit.unwrap_or_default().column_type();
                     }
                 }
                 let schema = TableSchema { database: database.into(), table: table.into(), has_primary_key, columns };

@@ -95,6 +95,12 @@ impl FileTimeUnit {
         DataType::Timestamp(self.arrow(), Some("UTC".into()))
     }
 
+    /// Returns the type of new columns of times beside it: readers take microseconds as well as
+    /// milliseconds, and fewer values are finer.
+    pub(crate) fn column_type(self) -> DataType {
+        self.min(Self::Microsecond).time_type()
+    }
+
     /// Returns the unit of a column of this type, if it is one that files have.
     pub(crate) fn of_type(data_type: &DataType) -> Option<Self> {
         let DataType::Timestamp(found, _) = data_type else { return None };

@@ -367,7 +367,8 @@ fn columns_of_times_that_a_statement_makes_have_the_unit_of_the_table() {
     let type_of = |table: &str| shown(&engine, "d", &format!("SELECT DISTINCT arrow_typeof(t) AS t FROM {table}"));
     for (table, columns, expected) in [
         ("of_engine", "time TIMESTAMP, t TIMESTAMP", "Timestamp(µs, \"UTC\")"),
-        ("of_time", "time TIMESTAMP(3), t TIMESTAMP", "Timestamp(ms, \"UTC\")"),
+        ("of_time", "time TIMESTAMP(3), t TIMESTAMP", "Timestamp(µs, \"UTC\")"),
+        ("of_milliseconds", "time TIMESTAMP, t TIMESTAMP(3)", "Timestamp(ms, \"UTC\")"),
         ("of_its_own", "time TIMESTAMP(3), t TIMESTAMP(9)", "Timestamp(ns, \"UTC\")"),
     ] {
         engine.execute("d", &format!("CREATE TABLE {table} ({columns})")).unwrap();

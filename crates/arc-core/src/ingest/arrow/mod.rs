@@ -316,7 +316,7 @@ impl Batches<'_> {
     }
 
     /// Checks a new column, and returns its values in the type that it gets: one for all numbers of a kind and one for all
-    /// times, which is that of times in files, so that the first write decides no width and no unit; the own one where that cannot be every value.
+    /// times, so that the first write decides no width and no unit; the own one where that cannot be every value.
     fn new_column(&mut self, name: &str, array: &ArrayRef) -> Result<ArrayRef> {
         check_column_name("column", name).and_then(|()| self.table.check_column_count(1)).map_err(invalid)?;
         let own = array.data_type();
@@ -338,7 +338,7 @@ impl Batches<'_> {
         self.reserve_growth(name, array, &widest)?;
         if widest == time_type()
             && let Conversion::Exact(array) =
-                converted(array, &self.table.rules(self.context).times().unit.time_type())?
+                converted(array, &self.table.rules(self.context).times().unit.column_type())?
         {
             return Ok(array);
         }
