@@ -26,5 +26,7 @@ pub(crate) use logged_rows::{Encoders, decode as decode_rows};
 pub(crate) use lp::{decode as decode_lp, decode_parallel as decode_lp_parallel, decode_rows as decode_lp_rows};
 pub(crate) use msgpack::decode as decode_msgpack;
 pub(crate) use staged::{Context, MAX_CELLS, MAX_COLUMNS, Staged, StagedTable, check_column_name, type_name};
+#[cfg(feature = "import")]
+pub(crate) use times::TimeRules;
 pub(crate) use times::{TimeChecks, UntimedPoints};
 pub(crate) use type_rules::TypePolicy;

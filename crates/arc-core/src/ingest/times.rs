@@ -34,12 +34,12 @@ pub(crate) struct TimeRules {
 }
 
 impl TimeRules {
-    pub(super) fn new(types: &ColumnTypes) -> Self {
+    pub(crate) fn new(types: &ColumnTypes) -> Self {
         Self { unit: types.time_unit.unwrap_or_default(), finer: types.finer_times.unwrap_or_default() }
     }
 
     /// Returns the time that a point gets, in nanoseconds; the error says why it is refused.
-    pub(super) fn fit(self, time_ns: i64) -> Result<i64, String> {
+    pub(crate) fn fit(self, time_ns: i64) -> Result<i64, String> {
         let unit = self.unit;
         match self.finer {
             _ if unit.has(time_ns) => Ok(time_ns),
