@@ -26,7 +26,7 @@ use time::Time;
 
 use super::{
     staged::{Context, MAX_COLUMNS, Staged, TableIndex},
-    times::{TimeChecks, TimeRules},
+    times::TimeRules,
 };
 use crate::{Error, Precision, Result};
 
@@ -201,9 +201,6 @@ impl MsgpackDecoder<'_, '_> {
 
     /// Returns the time that a point of table `at` gets.
     fn fit_time(&mut self, at: usize, time: i64) -> Result<i64, String> {
-        if self.context.times != TimeChecks::All {
-            return Ok(time);
-        }
         let fitted = self.time_rules(at).fit(time)?;
         self.staged.has_own_times |= fitted != time;
         Ok(fitted)
