@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -109,6 +110,19 @@ def test_a_reader_gives_back_what_was_written(
     assert in_order(row for file in files for row in reader(file)) == expected(unit)
 
 
+def rounded(folder: Path) -> Path:
+    """Has a server round points to microseconds, of a table with another column of times; returns the table's folder."""
+    server = Server(folder, "--time-unit", "us", "--finer-times", "round")
+    for statement in [
+        "CREATE TABLE fleet.trip (time TIMESTAMP, x DOUBLE, t TIMESTAMP)",
+        "INSERT INTO fleet.trip (time, x, t) VALUES (-1, 1, 2000), (1999, 2, 5000)",
+    ]:
+        status, answer = server.post("/api/v1/query", json.dumps({"sql": statement}).encode())
+        assert status == 200, answer
+    server.stop()
+    return next((server.data_dir / "data").rglob("trip"))
+
+
 def expected(unit: str) -> list[tuple[Any, ...]]:
     return in_order(tuple(row[name] for name in COLUMNS) for row in written(unit))
 
@@ -132,6 +146,8 @@ def test_spark_reads_microseconds_and_no_nanoseconds(tmp_path: Path) -> None:
         first = expected("us")[0]
         seen = spark.read.parquet(str(folder)).where(f"time = timestamp_micros({first[0] // 1_000})").count()
         assert seen == sum(row[0] == first[0] for row in expected("us"))
+        rows = spark.read.parquet(str(rounded(tmp_path / "rounded"))).selectExpr("unix_micros(time)", "unix_micros(t)", "x")
+        assert sorted(tuple(row) for row in rows.collect()) == [(-1, 2, 1.0), (1, 5, 2.0)]
         # Why there is the setting; once this passes, its page can say so.
         folder = stored(tmp_path / "ns", "ns")[0].parents[1]
         with pytest.raises((AnalysisException, PySparkException), match="NANOS"):

@@ -30,7 +30,7 @@ import duckdb
 import pyarrow as pa
 from comparison import Answer
 from drawing import Drawing
-from server import Ended, Server, unpack
+from server import Ended, Server, knows, unpack
 from statements import Select
 from worlds import DATABASE, MACROS, World
 
@@ -153,6 +153,7 @@ class Visit:
         self.round, self.number = of, number
         seed = f"{of.options.seed} {number}"
         self.random = random.Random(f"{seed} statements")
+        self.units = random.Random(f"{seed} units")
         self.world = World(seed)
         self.data_dir = of.parent / f"{number:05}"
         self.duck = duckdb.connect()
@@ -178,7 +179,9 @@ class Visit:
             self.server.kill()
         else:
             self.server.stop()
-        return self.start(**settings)
+        # The unit of times in files changes nothing that is answered. Columns that are there keep theirs.
+        unit = {"time_unit": self.units.choice(["ns", "us", "ms"])} if knows("time-unit") else {}
+        return self.start(**unit, **settings)
 
     def end(self, keep: bool) -> None:
         if self.server is not None:

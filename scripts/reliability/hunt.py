@@ -33,7 +33,7 @@ import pyarrow as pa
 from answers import wait_for_merges
 from doors_in import DATABASE, House, moment, stream
 from doors_out import FORMATS, read
-from server import Server
+from server import Server, knows
 
 DAY_NS = 86_400 * 10**9
 SETTINGS: dict[str, Any] = {
@@ -86,9 +86,10 @@ Door = Callable[[str, list[pa.DataType]], pa.Table]
 class World:
     """A server, a reader of its directory, and the doors of both."""
 
-    def __init__(self, folder: pathlib.Path) -> None:
+    def __init__(self, folder: pathlib.Path, seed: str) -> None:
         self.data_dir = folder / "data"
-        self.servers = [Server(self.data_dir, SWITCHES, **SETTINGS)]
+        unit = {"time_unit": random.Random(f"{seed} unit").choice(["ns", "us", "ms"])} if knows("time-unit") else {}
+        self.servers = [Server(self.data_dir, SWITCHES, **SETTINGS, **unit)]
         self.servers[0].wait_until_ready()
         self.servers.append(Server(self.data_dir, {"ARC_READER": "true"}))
         self.servers[1].wait_until_ready()
@@ -375,7 +376,7 @@ def main() -> int:
     seed, _, only = options.seed.partition(".")
     print(f"seed {seed}", flush=True)
     folder = pathlib.Path(tempfile.mkdtemp(prefix="arc-hunt-"))
-    world, until, lives, found = World(folder), time.monotonic() + options.seconds, 0, 0
+    world, until, lives, found = World(folder, seed), time.monotonic() + options.seconds, 0, 0
     try:
         while lives < options.lives and time.monotonic() < until:
             number = int(only or 0) + lives

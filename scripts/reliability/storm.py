@@ -99,7 +99,8 @@ class Storm:
         """Draws settings under which flushes and merges run all the time."""
         draw = self.random.choice
         backups = {"backup_dir": str(self.backup_dir)} if self.has_backups else {}
-        return backups | {
+        units = {"time_unit": draw(["ns", "us", "ms"])} if knows("time-unit") else {}
+        return backups | units | {
             "flush_bytes": draw(["16KiB", "256KiB", "4MiB"]),
             "flush_after": draw(["50ms", "1s", "60s"]),
             "wal_segment_bytes": draw(["64KiB", "1MiB", "16MiB"]),

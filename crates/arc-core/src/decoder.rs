@@ -11,7 +11,7 @@ use arrow::array::RecordBatch;
 use crate::{
     Precision, Rejected, Result,
     buffer::ChunkReader,
-    ingest::{Context, MAX_CELLS, StagedTable, TypePolicy, decode_lp},
+    ingest::{Context, MAX_CELLS, StagedTable, TimeChecks, TypePolicy, decode_lp},
     registry::Database,
 };
 
@@ -127,6 +127,7 @@ impl LineDecoder {
             skip: &[],
             types: TypePolicy::STRICT,
             most_cells: MAX_CELLS,
+            times: TimeChecks::None,
         };
         let mut staged = decode_lp(body, &context);
         staged.tables.retain(|table| !table.rows.is_empty());

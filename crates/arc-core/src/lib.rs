@@ -60,8 +60,8 @@ pub use maintenance::repair::{GivenUp, RepairPlan, RepairStep, plan_repair, repa
 pub use maintenance::verify::verify_in_store;
 pub use maintenance::verify::{Finding, Severity, VerifyReport, VerifyTotals, verify};
 pub use model::{
-    Access, AccessScope, ColumnTypes, Comparison, CutName, FileTimeUnit, Literal, OnConflict, PastMoment, Predicate,
-    SequenceNumber, SnapshotInfo, Tombstone, time_of_text,
+    Access, AccessScope, ColumnTypes, Comparison, CutName, FileTimeUnit, FinerTimes, Literal, OnConflict, PastMoment,
+    Predicate, SequenceNumber, SnapshotInfo, Tombstone, time_of_text,
 };
 pub use options::{Durability, Options, Precision, WriteOptions};
 pub use push::{AdoptOutcome, AdoptReport, PushOptions, PushProgress, PushReport, PushTarget, Upload};

@@ -6,7 +6,6 @@ mod durability;
 use std::{str::FromStr, time::Duration};
 
 pub use durability::Durability;
-pub(crate) use durability::durability_name;
 
 use crate::{AccessScope, ColumnTypes, Error, Result, memory::available_bytes};
 

@@ -126,6 +126,9 @@ pub(crate) struct Database {
     pub(crate) durability: RwLock<Option<Durability>>,
     /// Of the tables that do not say it themselves.
     pub(crate) column_types: ArcSwap<ColumnTypes>,
+    /// Whether it or a table of it ever had a unit of times, and a rule for finer ones.
+    has_time_unit: AtomicBool,
+    has_finer_times: AtomicBool,
     /// Goes up by one when columns are about to change their type, and by one when that is decided:
     /// what was decoded before is decoded again, and nothing is decoded in between.
     pub(crate) type_changes: AtomicU64,
@@ -147,12 +150,31 @@ impl Database {
             retention: Retention::default(),
             durability: RwLock::default(),
             column_types: ArcSwap::default(),
+            has_time_unit: AtomicBool::new(false),
+            has_finer_times: AtomicBool::new(false),
             type_changes: AtomicU64::new(0),
             drops: AtomicU64::new(0),
             tables: RwLock::default(),
             staging: Arc::default(),
             series_cache: RwLock::default(),
         }
+    }
+
+    /// Sets how strict a table of it is about types and times, or the tables that do not say it
+    /// themselves.
+    pub(crate) fn set_column_types(&self, table: Option<&Table>, types: ColumnTypes) {
+        self.has_time_unit.fetch_or(types.has_unit(), Ordering::Relaxed);
+        self.has_finer_times.fetch_or(types.has_finer_times(), Ordering::Relaxed);
+        table.map_or(&self.column_types, |table| &table.column_types).store(Arc::new(types));
+    }
+
+    /// Returns whether it or a table of it may have a unit of times, and a rule for finer ones,
+    /// where what they leave out is as in `defaults`.
+    pub(crate) fn has_units(&self, defaults: &ColumnTypes) -> (bool, bool) {
+        (
+            defaults.has_unit() || self.has_time_unit.load(Ordering::Relaxed),
+            defaults.has_finer_times() || self.has_finer_times.load(Ordering::Relaxed),
+        )
     }
 
     pub(crate) fn table(&self, name: &str) -> Option<Arc<Table>> {

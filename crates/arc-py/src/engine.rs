@@ -3,11 +3,12 @@
 use std::{
     ffi::OsString,
     path::{Path, PathBuf},
+    str::FromStr,
     time::Duration,
 };
 
 use adbc_driver_arc::{Mode, OpenEngine};
-use arc_core::{ColumnTypes, Error, Options, WriteOptions};
+use arc_core::{ColumnTypes, Error, FileTimeUnit, FinerTimes, OnConflict, Options, WriteOptions};
 use arrow::array::RecordBatch;
 use bytes::Bytes;
 use pyo3::{
@@ -32,10 +33,11 @@ use crate::{
 /// Bytes of a write, as far as they are known, from which on Ctrl-C is looked for while it is done: a smaller one is over before.
 const LARGE: usize = 4 << 20;
 
-/// Database of a table that is written without naming one.
-/// Patterns of columns that are text, what becomes of a conflict, and the unit of times in files.
-type TypeSettings = (Option<Vec<String>>, Option<String>, Option<String>);
+/// Patterns of columns that are text, what becomes of a conflict, the unit of times in files, and what becomes of finer
+/// ones.
+type TypeSettings = (Option<Vec<String>>, Option<String>, Option<String>, Option<String>);
 
+/// Database of a table that is written without naming one.
 const DEFAULT_DATABASE: &str = "default";
 
 /// Opens the data directory at ``path``; creates it if there is none. With ``mode="r"`` also a bucket that a server keeps
@@ -55,6 +57,8 @@ const DEFAULT_DATABASE: &str = "default";
 ///     column's type to one that has all of its values: integers become floats, and what that would alter becomes text.
 /// time_unit: the unit of the times in Parquet files: ``"ns"``, ``"us"`` or ``"ms"``. Spark and other readers refuse nanoseconds. A file
 ///     that has a finer time takes the next unit that has all of its times. Queries answer in nanoseconds whatever the files have.
+/// finer_times: what becomes of a point whose time is finer than ``time_unit``: ``"keep"`` stores it as it is,
+///     ``"reject"`` refuses its line, row or write, ``"round"`` makes its time the whole unit at or before it.
 /// flush_after: the oldest age of points in memory before they go to Parquet files; 60 s. Longer makes fewer and larger
 ///     files, and a longer replay after a crash.
 /// memory_bytes: the memory that points, flushes and queries share; half of what the machine or its control group has. It
@@ -70,8 +74,8 @@ const DEFAULT_DATABASE: &str = "default";
 #[pyo3(
     signature = (path, **settings),
     text_signature = "(path, *, mode='rw', durability='disk', string_columns=None, on_conflict='reject', time_unit='ns', \
-        flush_after=None, memory_bytes=None, flush_bytes=None, flush_wal_bytes=None, max_buffer_bytes=None, \
-        write_timeout=None, wal_segment_bytes=None, query_memory_bytes=None, query_timeout=None)"
+        finer_times='keep', flush_after=None, memory_bytes=None, flush_bytes=None, flush_wal_bytes=None, \
+        max_buffer_bytes=None, write_timeout=None, wal_segment_bytes=None, query_memory_bytes=None, query_timeout=None)"
 )]
 pub(crate) fn open(py: Python<'_>, path: PathBuf, settings: Option<Bound<'_, PyDict>>) -> PyResult<Engine> {
     check_process(py)?;
@@ -110,11 +114,12 @@ fn options(py: Python<'_>, settings: Keywords<'_>) -> PyResult<Options> {
     if let Some(name) = settings.take::<PyBackedStr>("durability")? {
         options.durability = parse("durability", &name).raise(py)?;
     }
-    let string_columns = settings.take("string_columns")?;
+    let types = &mut options.column_types;
+    *types = column_types(py, &settings)?;
     // The engine's own, which are not told apart from none.
-    let on_conflict = settings.take::<PyBackedStr>("on_conflict")?.filter(|name| **name != *"reject");
-    let time_unit = settings.take::<PyBackedStr>("time_unit")?.filter(|name| **name != *"ns");
-    options.column_types = column_types(string_columns, on_conflict.as_deref(), time_unit.as_deref()).raise(py)?;
+    types.on_conflict = types.on_conflict.filter(|how| *how != OnConflict::default());
+    types.time_unit = types.time_unit.filter(|unit| *unit != FileTimeUnit::default());
+    types.finer_times = types.finer_times.filter(|how| *how != FinerTimes::default());
     options.flush_after = time("flush_after", options.flush_after)?;
     options.memory_bytes = settings.take("memory_bytes")?.unwrap_or(options.memory_bytes);
     options.flush_bytes = settings.take("flush_bytes")?.unwrap_or(options.flush_bytes);
@@ -128,16 +133,24 @@ fn options(py: Python<'_>, settings: Keywords<'_>) -> PyResult<Options> {
     Ok(options)
 }
 
-fn column_types(
-    string_columns: Option<Vec<String>>,
-    on_conflict: Option<&str>,
-    time_unit: Option<&str>,
-) -> Result<ColumnTypes, Error> {
+/// Takes how strict tables are about types.
+fn column_types(py: Python<'_>, settings: &Keywords<'_>) -> PyResult<ColumnTypes> {
     let mut types = ColumnTypes::new();
-    types.string_columns = string_columns;
-    types.on_conflict = on_conflict.map(|name| parse("on_conflict", name)).transpose()?;
-    types.time_unit = time_unit.map(|name| parse("time_unit", name)).transpose()?;
+    types.string_columns = settings.take("string_columns")?;
+    types.on_conflict = named(py, settings, "on_conflict")?;
+    types.time_unit = named(py, settings, "time_unit")?;
+    types.finer_times = named(py, settings, "finer_times")?;
     Ok(types)
+}
+
+/// Takes a setting whose values have names.
+fn named<T: FromStr<Err = String>>(
+    py: Python<'_>,
+    settings: &Keywords<'_>,
+    option: &'static str,
+) -> PyResult<Option<T>> {
+    let name = settings.take::<PyBackedStr>(option)?;
+    name.map(|name| parse(option, &name)).transpose().raise(py)
 }
 
 /// A time-series store in one folder, opened by ``arc.open``.
@@ -401,29 +414,33 @@ impl Engine {
     /// on_conflict: what becomes of a value whose type is not its column's: ``"reject"`` or ``"widen"``.
     /// time_unit: the unit of the times in Parquet files: ``"ns"``, ``"us"`` or ``"ms"``. Files that were written before stay as they
     ///     are until a merge rewrites them.
+    /// finer_times: what becomes of a point whose time is finer than that unit: ``"keep"``, ``"reject"`` or
+    ///     ``"round"``.
     /// table: a table of ``database``, or ``None`` for the database.
     ///
     /// This is the whole setting: ``None`` leaves it to the database, and then to what ``arc.open`` was told. Kept across
     /// restarts. Raises ``InvalidInputError`` if a pattern matches a field that is there and not text.
     #[pyo3(
-        signature = (database, *, table=None, string_columns=None, on_conflict=None, time_unit=None),
-        text_signature = "($self, database, *, table=None, string_columns=None, on_conflict=None, time_unit=None)"
+        signature = (database, **settings),
+        text_signature = "($self, database, *, table=None, string_columns=None, on_conflict=None, time_unit=None, \
+            finer_times=None)"
     )]
     fn set_column_types(
         &self,
         py: Python<'_>,
         database: PyBackedStr,
-        table: Option<PyBackedStr>,
-        string_columns: Option<Vec<String>>,
-        on_conflict: Option<PyBackedStr>,
-        time_unit: Option<PyBackedStr>,
+        settings: Option<Bound<'_, PyDict>>,
     ) -> PyResult<()> {
         let engine = self.native(py)?;
-        let types = column_types(string_columns, on_conflict.as_deref(), time_unit.as_deref()).raise(py)?;
+        let settings = Keywords::new("Engine.set_column_types", settings);
+        let table = settings.take::<PyBackedStr>("table")?;
+        let types = column_types(py, &settings)?;
+        settings.finish()?;
         py.detach(|| engine.set_column_types(&database, table.as_deref(), &types)).raise(py)
     }
 
-    /// Returns what ``set_column_types`` was told for a table or a database: its ``string_columns``, ``on_conflict`` and ``time_unit``.
+    /// Returns what ``set_column_types`` was told for a table or a database, as a named tuple: its ``string_columns``,
+    /// ``on_conflict``, ``time_unit`` and ``finer_times``.
     #[pyo3(signature = (database, *, table=None), text_signature = "($self, database, *, table=None)")]
     fn column_types(
         &self,
@@ -433,7 +450,9 @@ impl Engine {
     ) -> PyResult<TypeSettings> {
         let types = self.native(py)?.column_types(&database, table.as_deref()).raise(py)?;
         let on_conflict = types.on_conflict.map(|on_conflict| on_conflict.to_string());
-        Ok((types.string_columns, on_conflict, types.time_unit.map(|unit| unit.to_string())))
+        let time_unit = types.time_unit.map(|unit| unit.to_string());
+        let finer_times = types.finer_times.map(|finer_times| finer_times.to_string());
+        Ok((types.string_columns, on_conflict, time_unit, finer_times))
     }
 
     /// Writes all points in memory to Parquet files and returns how many rows and which files that made.

@@ -85,8 +85,8 @@ def test_columns_give_way_to_other_types(folder: Path) -> None:
         engine.set_column_types("plant", string_columns=["x_*"])
         engine.database("plant").set_column_types(table="pump", on_conflict="reject")
     with arc.open(folder) as engine:
-        assert engine.column_types("plant") == (["x_*"], None, None)
-        assert engine.column_types("plant", table="pump") == (None, "reject", None)
+        assert engine.column_types("plant") == (["x_*"], None, None, None)
+        assert engine.column_types("plant", table="pump") == (None, "reject", None, None)
         assert engine.write_lp("plant", "pump v=\"t\" 3").rejected_points == 1
         with pytest.raises(arc.InvalidInputError, match="\"v\" of table \"pump\" matches and is float already"):
             engine.set_column_types("plant", table="pump", string_columns=["*"])
@@ -111,6 +111,25 @@ def test_times_in_files_have_the_unit_that_is_set(folder: Path) -> None:
         engine.write_lp("plant", "pump rpm=3i 3001").raise_for_rejected()
         assert [time_type(file) for file in engine.flush().files] == [pyarrow.timestamp("ns", tz="UTC")]
         engine.database("plant").set_column_types(table="pump", time_unit="ms")
-        assert engine.column_types("plant", table="pump") == (None, None, "ms")
+        assert engine.column_types("plant", table="pump") == (None, None, "ms", None)
         with pytest.raises(arc.InvalidInputError, match="time_unit.*expected ns, us or ms"):
             engine.set_column_types("plant", time_unit="s")  # type: ignore[arg-type]
+
+
+def test_finer_times_are_kept_refused_or_rounded(folder: Path) -> None:
+    def rows(engine: arc.Engine) -> list[tuple[object, ...]]:
+        return engine.sql("plant", "SELECT CAST(time AS BIGINT), rpm FROM pump ORDER BY time").fetchall()
+
+    with arc.open(folder, time_unit="us", finer_times="round") as engine:
+        engine.write_lp("plant", "pump rpm=1i 1000\npump rpm=2i 1001").raise_for_rejected()
+        assert rows(engine) == [(1000, 2)]
+        engine.database("plant").set_column_types(table="pump", finer_times="reject")
+        types = engine.column_types("plant", table="pump")
+        assert isinstance(types, arc.ColumnTypes) and (types.time_unit, types.finer_times) == (None, "reject")
+        assert types == (None, None, None, "reject")
+        assert engine.write_lp("plant", "pump rpm=3i 2000\npump rpm=4i 2001").rejected_points == 1
+        engine.set_column_types("plant", table="pump", finer_times="keep")
+        engine.write_lp("plant", "pump rpm=5i 3001").raise_for_rejected()
+        assert rows(engine) == [(1000, 2), (2000, 3), (3001, 5)]
+        with pytest.raises(arc.InvalidInputError, match="finer_times.*expected keep, reject or round"):
+            engine.set_column_types("plant", finer_times="drop")  # type: ignore[arg-type]

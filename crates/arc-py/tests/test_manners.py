@@ -296,6 +296,7 @@ WRONG: dict[str, Callable[[Any], object]] = {
     "a time that is a text": lambda e: arc.open("/nowhere", flush_after="60s"),
     "patterns that are a text": lambda e: arc.open("/nowhere", string_columns="attr_*"),
     "a unit that files have not": lambda e: arc.open("/nowhere", time_unit="s"),
+    "a way with finer times that is none": lambda e: arc.open("/nowhere", finer_times="drop"),
     "a url that is none": lambda e: arc.connect("ftp://x"),
     "a program that is none": lambda e: e.serve(program="/nowhere/arc-server"),
 }

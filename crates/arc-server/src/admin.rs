@@ -80,8 +80,8 @@ pub(crate) async fn create_database(
     Ok(json_response(StatusCode::CREATED, describe(&app, &caller, &find(&app, name)?).to_string()))
 }
 
-/// `PATCH /api/v1/databases/{name}` with `{"durability": "…"}`, `string_columns`, `on_conflict`, `time_unit`; null to go by the
-/// server's.
+/// `PATCH /api/v1/databases/{name}` with `{"durability": "…"}`, `string_columns`, `on_conflict`, `time_unit`,
+/// `finer_times`; null to go by the server's.
 pub(crate) async fn change_database(
     State(app): State<Arc<App>>,
     caller: Caller,

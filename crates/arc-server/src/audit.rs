@@ -131,8 +131,12 @@ impl AuditRow {
 
     fn batch(&self) -> Result<RecordBatch, ArrowError> {
         let text = |text: &str| Arc::new(StringArray::from(vec![text])) as ArrayRef;
+        // Nothing finer than its table takes.
+        let unit = self.engine.effective_column_types(INTERNAL, Some(TABLE)).time_unit.unwrap_or_default();
+        let now = timestamp::now_ns();
+        let time = now - now % unit.nanoseconds();
         RecordBatch::try_from_iter([
-            ("time", Arc::new(Int64Array::from(vec![timestamp::now_ns()])) as ArrayRef),
+            ("time", Arc::new(Int64Array::from(vec![time])) as ArrayRef),
             ("token_id", Arc::new(Int64Array::from(vec![self.token_id]))),
             ("token", text(&self.token)),
             ("change", text(&self.change)),

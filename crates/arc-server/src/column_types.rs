@@ -1,6 +1,7 @@
 //! How strict a database or a measurement is about types, over HTTP.
 //!
-//! Owns the shape of the setting in JSON: the keys `string_columns`, `on_conflict` and `time_unit`. What they mean is the engine's.
+//! Owns the shape of the setting in JSON: the keys `string_columns`, `on_conflict`, `time_unit` and
+//! `finer_times`. What they mean is the engine's.
 
 use std::sync::Arc;
 
@@ -46,8 +47,8 @@ pub(crate) async fn in_force(
     Ok(json_response(StatusCode::OK, json!(types).to_string()))
 }
 
-/// `PATCH /api/v1/databases/{name}/measurements/{measurement}` with `{"string_columns": ["attr_*"], "on_conflict": "widen", "time_unit": "us"}`, or some of them; null
-/// to go by the database's.
+/// `PATCH /api/v1/databases/{name}/measurements/{measurement}` with `{"string_columns": ["attr_*"],
+/// "on_conflict": "widen", "time_unit": "us", "finer_times": "reject"}`, or some of them; null to go by the database's.
 pub(crate) async fn patch(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -60,12 +61,13 @@ pub(crate) async fn patch(
     let (parts, body) = request.into_parts();
     let body = body::read(&app, body, &parts.headers).await?;
     let request = parse(&body)?;
-    let example = "{\"string_columns\": [\"attr_*\"], \"on_conflict\": \"widen\", \"time_unit\": \"us\"}";
+    let example = "{\"string_columns\": [\"attr_*\"], \"on_conflict\": \"widen\", \"time_unit\": \"us\", \
+                   \"finer_times\": \"reject\"}";
     let expected = || Failure::bad_request(format!("expected {example}"));
     let request = request.as_object().filter(|request| !request.is_empty()).ok_or_else(expected)?;
     if let Some(unknown) = request.keys().find(|key| !is_key(key)) {
         return Err(Failure::bad_request(format!(
-            "unknown key {unknown:?}; string_columns, on_conflict and time_unit are known"
+            "unknown key {unknown:?}; string_columns, on_conflict, time_unit and finer_times are known"
         )));
     }
     let types = changed(app.engine.column_types(&database, Some(&table))?, request)?;
@@ -76,7 +78,7 @@ pub(crate) async fn patch(
 
 /// Returns whether a key of a request is one of the setting's.
 pub(crate) fn is_key(key: &str) -> bool {
-    matches!(key, "string_columns" | "on_conflict" | "time_unit")
+    matches!(key, "string_columns" | "on_conflict" | "time_unit" | "finer_times")
 }
 
 /// Returns a setting with what a request says in place of what it said; null takes it away.
@@ -104,6 +106,12 @@ pub(crate) fn changed(mut types: ColumnTypes, request: &Map<String, Value>) -> R
         Some(Value::String(name)) => types.time_unit = Some(name.parse().map_err(Failure::bad_request)?),
         Some(_) => return Err(Failure::bad_request("time_unit: expected \"ns\", \"us\" or \"ms\"")),
     }
+    match request.get("finer_times") {
+        None => {}
+        Some(Value::Null) => types.finer_times = None,
+        Some(Value::String(name)) => types.finer_times = Some(name.parse().map_err(Failure::bad_request)?),
+        Some(_) => return Err(Failure::bad_request("finer_times: expected \"keep\", \"reject\" or \"round\"")),
+    }
     Ok(types)
 }
 
@@ -113,6 +121,7 @@ pub(crate) fn describe(mut of: Value, types: &ColumnTypes) -> Value {
         of.insert("string_columns".to_owned(), json!(types.string_columns));
         of.insert("on_conflict".to_owned(), json!(types.on_conflict.map(|on_conflict| on_conflict.to_string())));
         of.insert("time_unit".to_owned(), json!(types.time_unit.map(|unit| unit.to_string())));
+        of.insert("finer_times".to_owned(), json!(types.finer_times.map(|finer_times| finer_times.to_string())));
     }
     of
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{AdoptionEdit, PushStream, ReceiptsEdit, TableSchema, definition, shared};
-use crate::{ColumnTypes, Durability, SequenceNumber, Tombstone, model::DataFile, options::durability_name};
+use crate::{ColumnTypes, Durability, SequenceNumber, Tombstone, model::DataFile};
 
 /// What one commit changes, in all tables at once.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -107,7 +107,6 @@ pub(crate) struct RetentionEdit {
 pub(crate) struct DurabilityEdit {
     pub(crate) database: String,
     /// `None` takes the setting away.
-    #[serde(with = "durability_name::optional")]
     pub(crate) durability: Option<Durability>,
 }
 

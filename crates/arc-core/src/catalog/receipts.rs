@@ -8,7 +8,7 @@ use std::{borrow::Cow, sync::Arc};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{ManifestEdit, ManifestState};
-use crate::{Durability, SequenceNumber, options::durability_name};
+use crate::{Durability, SequenceNumber};
 
 /// What tells a request from another one with the same key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,16 +79,7 @@ impl ManifestState {
 
 /// An array instead of a map: there may be hundreds of thousands of them in a snapshot.
 #[derive(Serialize, Deserialize)]
-struct ReceiptRecord<'a>(
-    Cow<'a, str>,
-    SequenceNumber,
-    i64,
-    u64,
-    u32,
-    u64,
-    u64,
-    #[serde(with = "durability_name")] Durability,
-);
+struct ReceiptRecord<'a>(Cow<'a, str>, SequenceNumber, i64, u64, u32, u64, u64, Durability);
 
 impl Serialize for IdempotencyRecord {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {

@@ -20,7 +20,6 @@ use super::{
 use crate::{
     ColumnTypes, Durability, SequenceNumber, Tombstone,
     model::{CutName, DataFile},
-    options::durability_name,
 };
 
 /// Everything that the manifest says.
@@ -63,7 +62,7 @@ pub(crate) struct DatabaseState {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) retention_ns: Option<u64>,
     /// What acknowledged points survive, where their write does not say it itself.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "durability_name::optional")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) durability: Option<Durability>,
     /// How strict its tables are about types.
     #[serde(default, skip_serializing_if = "ColumnTypes::is_empty")]

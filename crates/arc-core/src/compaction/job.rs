@@ -99,8 +99,7 @@ impl MergeJob<'_> {
     }
 
     fn write(&self, mut path: impl FnMut() -> String, written: &mut Vec<DataFile>) -> Result<()> {
-        let columns =
-            OutputColumns { time_unit: self.common_unit()?, ..OutputColumns::of(self.schema, &self.task.files)? };
+        let columns = OutputColumns::of(self.schema, &self.task.files, self.common_unit()?)?;
         let mut from_ns = i64::MIN;
         for cut in self.task.cuts.iter().copied() {
             self.write_part(&columns, Part { from_ns, before_ns: Some(cut) }, &mut path, written)?;
@@ -227,7 +226,7 @@ struct OutputColumns<'a> {
 }
 
 impl<'a> OutputColumns<'a> {
-    fn of(table: &'a TableSchema, files: &[Arc<DataFile>]) -> Result<Self> {
+    fn of(table: &'a TableSchema, files: &[Arc<DataFile>], time_unit: FileTimeUnit) -> Result<Self> {
         let arrow = table.arrow();
         for file in files {
             if let Some(unknown) = file.columns.iter().find(|column| arrow.index_of(&column.name).is_err()) {
@@ -239,7 +238,7 @@ impl<'a> OutputColumns<'a> {
         let fields: Vec<FieldRef> = arrow.fields().iter().filter(|field| is_used(field.name())).cloned().collect();
         let all_tags: Vec<&str> = table.tags().map(|tag| tag.name.as_ref()).collect();
         let tags = all_tags.iter().copied().filter(|tag| is_used(tag)).collect();
-        Ok(Self { schema: Arc::new(Schema::new(fields)), time_unit: FileTimeUnit::default(), tags, all_tags })
+        Ok(Self { schema: Arc::new(Schema::new(fields)), time_unit, tags, all_tags })
     }
 
     /// Returns the schema of the merge: that of the outputs, but fields of texts stay codes in

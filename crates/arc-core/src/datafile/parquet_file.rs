@@ -66,7 +66,7 @@ impl<'a> ParquetFile<'a> {
         scratch: &mut Option<Scratch>,
     ) -> Result<Self> {
         let error = |error| encode_error(spec, error);
-        let schema = spec.file_schema();
+        let schema = spec.time_unit.in_schema(&spec.schema);
         let descriptor = ArrowSchemaConverter::new().convert(&schema).map_err(error)?;
         let mut properties = writer_properties(spec, &descriptor, &plans, options)?;
         add_encoded_arrow_schema_to_metadata(&schema, &mut properties);

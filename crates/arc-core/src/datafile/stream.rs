@@ -13,7 +13,7 @@ use std::{
 use arrow::{
     array::{AsArray, RecordBatch, RecordBatchReader, TimestampNanosecondArray},
     compute::{CastOptions, cast_with_options},
-    datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit, TimestampNanosecondType},
+    datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimestampNanosecondType},
     error::ArrowError,
 };
 use bytes::{Buf as _, Bytes, buf::Reader};
@@ -34,7 +34,6 @@ use parquet::{
 use super::{DataFile, HourlyBlock, blocks::WHOLE_BYTES, hourly, pack::open_data_file, pages::SharedRowGroups};
 use crate::{
     Error, FileTimeUnit, Result,
-    model::TIME_COLUMN,
     sync::Mutex,
     vfs::{Vfs, VfsFile},
 };
@@ -70,7 +69,7 @@ impl OpenDataFile {
 
     /// Returns its columns, with the time in nanoseconds, as rows have it.
     pub(crate) fn schema(&self) -> SchemaRef {
-        in_nanoseconds(self.footer.schema())
+        FileTimeUnit::Nanosecond.in_schema(self.footer.schema())
     }
 
     /// Returns the unit in which the file has its times.
@@ -120,7 +119,8 @@ impl OpenDataFile {
             // Room for a whole batch is made for each column.
             let batch_rows = batch_rows.min(groups.num_rows()).max(1);
             let reader = ParquetRecordBatchReader::try_new_with_row_groups(&levels, &groups, batch_rows, None)?;
-            Ok(DataFileRows { schema: in_nanoseconds(&reader.schema()), reader })
+            let schema = FileTimeUnit::Nanosecond.in_schema(&reader.schema());
+            Ok(DataFileRows { is_scaled: schema != reader.schema(), schema, reader })
         };
         rows().map_err(|source| read_error(&self.path, &self.chunks.refused, source))
     }
@@ -130,6 +130,8 @@ impl OpenDataFile {
 pub(crate) struct DataFileRows {
     /// With the time in nanoseconds.
     schema: SchemaRef,
+    /// Whether the file has it in another unit.
+    is_scaled: bool,
     reader: ParquetRecordBatchReader,
 }
 
@@ -145,7 +147,7 @@ impl Iterator for DataFileRows {
 
     fn next(&mut self) -> Option<Self::Item> {
         Some(self.reader.next()?.and_then(|batch| {
-            if *batch.schema_ref() == self.schema {
+            if !self.is_scaled {
                 return Ok(batch);
             }
             let (_, mut columns, _) = batch.into_parts();
@@ -155,24 +157,6 @@ impl Iterator for DataFileRows {
             }
             RecordBatch::try_new(Arc::clone(&self.schema), columns)
         }))
-    }
-}
-
-/// Returns the schema of a data file, or of some of its columns, with the time in nanoseconds. The
-/// time is the first column.
-fn in_nanoseconds(schema: &SchemaRef) -> SchemaRef {
-    match schema.fields().first() {
-        Some(time) if time.name() == TIME_COLUMN && FileTimeUnit::of_type(time.data_type()).is_some() => {
-            let DataType::Timestamp(_, zone) = time.data_type() else { return Arc::clone(schema) };
-            let mut fields = schema.fields().to_vec();
-            let data_type = DataType::Timestamp(TimeUnit::Nanosecond, zone.clone());
-            let time = Arc::new(time.as_ref().clone().with_data_type(data_type));
-            if let Some(first) = fields.first_mut() {
-                *first = time;
-            }
-            Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
-        }
-        _ => Arc::clone(schema),
     }
 }
 

@@ -1,13 +1,10 @@
 //! Publishes a data file: all of it durable under its name, or nothing.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::path::{Path, PathBuf};
 
 use arrow::{
     array::RecordBatch,
-    datatypes::{DataType, FieldRef, Fields, Schema, SchemaRef, TimeUnit},
+    datatypes::{DataType, FieldRef, Fields, SchemaRef, TimeUnit},
 };
 
 use super::{
@@ -126,17 +123,6 @@ fn fits(batch: &Fields, file: &Fields) -> bool {
                 && given.is_nullable() == wanted.is_nullable())
     };
     batch.len() == file.len() && batch.iter().zip(file).all(fits)
-}
-
-impl DataFileSpec<'_> {
-    /// Returns the schema of the file.
-    pub(super) fn file_schema(&self) -> SchemaRef {
-        let mut fields = self.schema.fields().to_vec();
-        if let Some(time) = fields.first_mut().filter(|_| !self.time_unit.is_nanosecond()) {
-            *time = Arc::new(time.as_ref().clone().with_data_type(self.time_unit.time_type()));
-        }
-        Arc::new(Schema::new_with_metadata(fields, self.schema.metadata().clone()))
-    }
 }
 
 impl DataFileWriter {

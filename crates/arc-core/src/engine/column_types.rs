@@ -60,7 +60,7 @@ impl Engine {
         }
         let edit = ColumnTypesEdit { database: database.into(), table: table.map(Into::into), types: types.clone() };
         manifest.commit(ManifestEdit { column_types: vec![edit], ..ManifestEdit::default() })?;
-        found_table.as_ref().map_or(&found.column_types, |table| &table.column_types).store(Arc::new(types.clone()));
+        found.set_column_types(found_table.as_deref(), types.clone());
         Ok(())
     }
 

@@ -16,7 +16,7 @@ use ulid::Ulid;
 use super::stats::Counters;
 #[cfg(feature = "object-store")]
 use crate::store::OpenStorage;
-use crate::{Options, clock::Clock, memory::MemoryBudget, random::RandomSource, vfs::Vfs};
+use crate::{FileTimeUnit, Options, clock::Clock, memory::MemoryBudget, random::RandomSource, vfs::Vfs};
 
 /// See the module.
 #[derive(Debug)]
@@ -36,14 +36,14 @@ pub(super) struct EngineContext {
 }
 
 impl EngineContext {
-    /// Returns the time for points that have none, and reserves `points` nanoseconds from it on, so
-    /// that no two such points share a time. Returns also what the clock says.
-    pub(super) fn receive_time(&self, points: usize) -> (i64, i64) {
+    /// Returns the time for points that have none, a whole unit, and reserves so many nanoseconds
+    /// from it on, so that no two such points share a time. Returns also what the clock says.
+    pub(super) fn receive_time(&self, nanoseconds: i64, unit: FileTimeUnit) -> (i64, i64) {
         let now = self.clock.now_ns();
-        let points = i64::try_from(points).unwrap_or(i64::MAX);
-        let reserve = |next: i64| Some(next.max(now).saturating_add(points));
+        let first = |next: i64| unit.ceil(next.max(now));
+        let reserve = |next: i64| Some(first(next).saturating_add(nanoseconds));
         let reserved = self.next_receive_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, reserve);
-        (reserved.map_or(now, |next| next.max(now)), now)
+        (first(reserved.unwrap_or(now)), now)
     }
 
     /// Returns the name of a new file with rows that were in none before.

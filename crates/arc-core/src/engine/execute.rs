@@ -189,9 +189,23 @@ impl Engine {
             Change::CreateDatabase { database, if_not_exists } => {
                 created(self.create_database(&database), if_not_exists)
             }
-            Change::CreateTable { database: named, table, has_primary_key, columns, types, if_not_exists } => {
-                let database = named.as_deref().unwrap_or(database).into();
-                let schema = TableSchema { database, table: table.into(), has_primary_key, columns };
+            Change::CreateTable {
+                database: named,
+                table,
+                has_primary_key,
+                mut columns,
+                plain_times,
+                types,
+                if_not_exists,
+            } => {
+                let database = named.as_deref().unwrap_or(database);
+                let effective = types.clone().or(&self.effective_column_types(database, None));
+                for index in plain_times {
+                    if let Some(column) = columns.get_mut(index) {
+                        column.data_type = effective.time_unit.unwrap_or_default().column_type();
+                    }
+                }
+                let schema = TableSchema { database: database.into(), table: table.into(), has_primary_key, columns };
                 created(self.create_table_with(&schema, &types), if_not_exists)
             }
             Change::CreateSnapshot { name, if_not_exists } => created(self.create_snapshot(&name), if_not_exists),

@@ -15,6 +15,7 @@ use crate::{
     Error, Result,
     arrays::exact::{self, Conversion, convert},
     ingest::type_name,
+    model::{has_finer_digits, time_type},
 };
 
 /// Returns `array` in the type that `column` of `table` has.
@@ -30,10 +31,19 @@ pub(super) fn fitted(array: &ArrayRef, data_type: &DataType, table: &str, column
     let converted = match convert(&array, data_type)? {
         Conversion::Exact(converted) => Ok(converted),
         Conversion::Lossy(row) => Err(row),
-        Conversion::Unrelated if from == DataType::Utf8 && is_moment(data_type) => read(&array, data_type)?,
+        Conversion::Unrelated if from == DataType::Utf8 && is_moment(data_type) => {
+            read(&array, data_type)?.and_then(|times| finer_text(&array, data_type).map_or(Ok(times), Err))
+        }
         // Nanoseconds, as elsewhere.
-        Conversion::Unrelated if from.is_integer() && is_nanoseconds(data_type) => {
-            read(&cast(&array, &DataType::Int64)?, data_type)?
+        Conversion::Unrelated if from.is_integer() && matches!(data_type, DataType::Timestamp(..)) => {
+            match read(&cast(&array, &DataType::Int64)?, &time_type())? {
+                Ok(times) => match convert(&times, data_type)? {
+                    Conversion::Exact(times) => Ok(times),
+                    Conversion::Lossy(row) => Err(row),
+                    Conversion::Unrelated => return Err(Error::internal("times are no times")),
+                },
+                Err(row) => Err(row),
+            }
         }
         Conversion::Unrelated => {
             return Err(Error::SchemaConflict {
@@ -70,8 +80,17 @@ fn is_moment(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Timestamp(..) | DataType::Date32 | DataType::Date64)
 }
 
-fn is_nanoseconds(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Timestamp(TimeUnit::Nanosecond, _))
+/// Returns the first row whose text is a finer time than those of a type are: reading it has cut
+/// digits off.
+fn finer_text(array: &ArrayRef, data_type: &DataType) -> Option<usize> {
+    let digits = match data_type {
+        DataType::Timestamp(TimeUnit::Second, _) => 0,
+        DataType::Timestamp(TimeUnit::Millisecond, _) => 3,
+        DataType::Timestamp(TimeUnit::Microsecond, _) => 6,
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => 9,
+        _ => return None,
+    };
+    array.as_string::<i32>().iter().position(|text| text.is_some_and(|text| has_finer_digits(text, digits)))
 }
 
 #[cfg(test)]
@@ -80,7 +99,8 @@ mod tests {
 
     use arrow::array::{
         BooleanArray, Date32Array, Decimal128Array, Float64Array, Int32Array, Int64Array, StringArray,
-        StringDictionaryBuilder, StringViewArray, TimestampMillisecondArray, TimestampNanosecondArray, UInt64Array,
+        StringDictionaryBuilder, StringViewArray, TimestampMicrosecondArray, TimestampMillisecondArray,
+        TimestampNanosecondArray, UInt64Array,
     };
     use arrow::datatypes::Int32Type;
 
@@ -88,6 +108,14 @@ mod tests {
 
     fn utc() -> DataType {
         DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into()))
+    }
+
+    fn micros() -> DataType {
+        DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
+    }
+
+    fn of_micros(values: Vec<i64>) -> ArrayRef {
+        Arc::new(TimestampMicrosecondArray::from(values).with_timezone("UTC"))
     }
 
     fn time(values: Vec<Option<i64>>) -> ArrayRef {
@@ -124,6 +152,12 @@ mod tests {
                 time(vec![Some(1_000_000_001), Some(-86_400_000_000_000), None]),
             ),
             (Arc::new(Int64Array::from(vec![-5])), utc(), time(vec![Some(-5)])),
+            (Arc::new(Int64Array::from(vec![-5_000])), micros(), of_micros(vec![-5])),
+            (
+                Arc::new(StringArray::from(vec!["9999-12-31T23:59:59.999999000Z", "1969-12-31 23:59:59.99"])),
+                micros(),
+                of_micros(vec![253_402_300_799_999_999, -10_000]),
+            ),
             (Arc::new(TimestampMillisecondArray::from(vec![-1])), utc(), time(vec![Some(-1_000_000)])),
             (Arc::new(Date32Array::from(vec![-1])), utc(), time(vec![Some(-86_400_000_000_000)])),
             (new_null_array(&DataType::Null, 2), DataType::Int64, Arc::new(Int64Array::from(vec![None, None]))),
@@ -146,6 +180,10 @@ mod tests {
             (Arc::new(UInt64Array::from(vec![u64::MAX])), DataType::Int64, "cannot be 18446744073709551615"),
             (Arc::new(StringArray::from(vec!["noon"])), utc(), "cannot be noon"),
             (far, utc(), "cannot be"),
+            (Arc::new(Int64Array::from(vec![-5_000, -5_001])), micros(), "cannot be -5001"),
+            (Arc::new(StringArray::from(vec!["1970-01-01T00:00:00.0000001Z"])), micros(), "00.0000001Z"),
+            (Arc::new(StringArray::from(vec!["9999-12-31T23:59:59.9999999+01:00"])), micros(), "59.9999999+01:00"),
+            (Arc::new(StringArray::from(vec!["1970-01-01 00:00:00.0000000001"])), utc(), "00.0000000001"),
             (Arc::new(StringArray::from(vec!["1"])), DataType::Int64, "column \"c\" of table \"m\" is integer"),
             (Arc::new(Int64Array::from(vec![1])), DataType::Utf8, "is string, the write has integer"),
             (Arc::new(Int64Array::from(vec![1])), DataType::Boolean, "is boolean"),

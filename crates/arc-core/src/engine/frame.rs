@@ -5,9 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    Durability, Error, Precision, Predicate, Result, WriteOptions, catalog::Fingerprint, options::durability_name,
-};
+use crate::{Durability, Error, Precision, Predicate, Result, WriteOptions, catalog::Fingerprint};
 
 /// Kind of a frame, as the log stores it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,7 +125,6 @@ pub(super) struct WriteMeta {
 pub(super) struct KeyMeta {
     pub(super) key: String,
     /// What the receipt says.
-    #[serde(with = "durability_name")]
     pub(super) durability: Durability,
     /// What tells the request from others, where its body is not in the frame.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -14,7 +14,7 @@ use arrow::{
 
 use super::{Engine, fitting::fitted};
 use crate::{
-    Error, Literal, Result, WriteOptions, Written,
+    Error, FileTimeUnit, Literal, Result, WriteOptions, Written,
     arrays::numbers_as_text::{push_boolean, push_integer, push_plain_float},
     model::{TIME_COLUMN, TableSchema, predicate::fit, time_type},
     query::InsertedRows,
@@ -56,18 +56,20 @@ impl Engine {
         let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = given.collect::<Result<Vec<_>>>()?.into_iter().unzip();
         let options = write_options(&schema, &columns, options);
         let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?;
-        let (batches, merged_rows) = one_for_each_time(vec![batch], &schema, &options)?;
+        let (batches, merged_rows) = one_for_each_time(vec![batch], &schema, types.rounds_to(), &options)?;
         let mut written = self.submit_batches(database, table, &batches, &options)?.wait()?;
         written.points += merged_rows;
         Ok(written)
     }
 }
 
-/// Merges rows that have no tags in a table that identifies rows by these, and returns how many fewer there are: of each time
-/// a field has its last value. A write without tags expects its rows to append, and refuses two of one time.
+/// Merges rows that have no tags in a table that identifies rows by these, and returns how many fewer there are: of each time,
+/// which becomes a whole `unit`, a field has its last value. A write without tags expects its rows to append, and refuses two
+/// of one time.
 pub(super) fn one_for_each_time(
     batches: Vec<RecordBatch>,
     schema: &TableSchema,
+    unit: FileTimeUnit,
     options: &WriteOptions,
 ) -> Result<(Vec<RecordBatch>, u64)> {
     let Some(first) = batches.first().filter(|_| schema.has_primary_key && options.tags.is_empty()) else {
@@ -79,7 +81,7 @@ pub(super) fn one_for_each_time(
     let mut places = HashMap::new();
     let rows = time.values().iter().map(|time_ns| {
         let next = places.len();
-        *places.entry(*time_ns).or_insert(next)
+        *places.entry(unit.floor(*time_ns)).or_insert(next)
     });
     let rows: Vec<usize> = rows.collect();
     let fewer = rows.len() - places.len();

@@ -19,7 +19,7 @@ use super::{
     insert::{one_for_each_time, refuse, target_columns, type_of, write_options},
 };
 use crate::{
-    Answer, ColumnTypes, Description, Error, PendingWrite, Result, Statement, WriteOptions, Written,
+    Answer, ColumnTypes, Description, Error, FileTimeUnit, PendingWrite, Result, Statement, WriteOptions, Written,
     model::TableSchema,
     query::{Change, inserted_placeholders, parse_change},
 };
@@ -75,6 +75,7 @@ impl Engine {
             database,
             table,
             schema: &schema,
+            unit: shape.types.rounds_to(),
             options,
             most_bytes: (self.options().memory_bytes / PARTS_IN_MEMORY).clamp(1, PART_BYTES),
             part: Vec::new(),
@@ -181,6 +182,8 @@ struct Storing<'a> {
     database: &'a str,
     table: &'a str,
     schema: &'a TableSchema,
+    /// What times are rounded to.
+    unit: FileTimeUnit,
     options: WriteOptions,
     most_bytes: usize,
     /// The rows of the next part, so far.
@@ -226,7 +229,7 @@ impl Storing<'_> {
         if part.is_empty() {
             return Ok(());
         }
-        let (part, merged_rows) = one_for_each_time(part, self.schema, &self.options)?;
+        let (part, merged_rows) = one_for_each_time(part, self.schema, self.unit, &self.options)?;
         let (engine, options) = (self.engine.clone(), self.options.clone());
         let (database, table) = (self.database.to_owned(), self.table.to_owned());
         let pending = blocking(move || engine.submit_batches(&database, &table, &part, &options)).await?;

@@ -14,7 +14,12 @@ use super::{
     write::WriteRequest,
 };
 use crate::{
-    Result, catalog::encode_schema, ingest::Staged, model::TableSchema, registry::Database, wal::body_checksum,
+    Error, Result,
+    catalog::encode_schema,
+    ingest::{Staged, StagedTable, with_whole_times},
+    model::TableSchema,
+    registry::Database,
+    wal::body_checksum,
 };
 
 impl Shared {
@@ -35,10 +40,16 @@ impl Shared {
     fn make_frame(&self, request: &WriteRequest, staged: &Staged, rejected: Vec<u64>) -> Result<QueuedFrame> {
         let mut meta = WriteMeta { rejected, ..request.meta.clone() };
         let is_of_rows = matches!(request.kind, FrameKind::LineProtocol | FrameKind::MessagePack);
-        let body = if is_of_rows { self.encoders.encode_if_smaller(staged, request.body.len()) } else { None };
+        let body = match (is_of_rows, staged.has_own_times) {
+            (true, false) => self.encoders.encode_if_smaller(staged, request.body.len()),
+            // Replay would take the times of the request.
+            (true, true) => Some(self.encoders.encode(staged, usize::MAX).ok_or_else(|| too_large(request))?),
+            (false, _) => None,
+        };
         let Some(body) = body else {
-            let body_crc = body_checksum(&request.body);
-            return Ok(QueuedFrame { kind: request.kind, meta: encode(&meta)?, body: request.body.clone(), body_crc });
+            let body = if staged.has_own_times { with_own_times(request, staged)? } else { request.body.clone() };
+            let body_crc = body_checksum(&body);
+            return Ok(QueuedFrame { kind: request.kind, meta: encode(&meta)?, body, body_crc });
         };
         if let Some(key) = &mut meta.idempotency {
             key.request = Some(fingerprint(request));
@@ -46,6 +57,22 @@ impl Shared {
         let body_crc = body_checksum(&body);
         Ok(QueuedFrame { kind: FrameKind::Rows, meta: encode(&meta)?, body, body_crc })
     }
+}
+
+/// Returns the batches of a request with the times that its rows got.
+fn with_own_times(request: &WriteRequest, staged: &Staged) -> Result<Bytes> {
+    let WriteMeta { time_column, .. } = &request.meta;
+    let unit = staged.tables.first().map(StagedTable::time_unit).unwrap_or_default();
+    with_whole_times(&request.body, time_column.as_deref(), request.meta.precision(), unit)
+        .map_err(|reason| Error::internal(format!("batches that were accepted do not encode: {reason}")))
+}
+
+/// Refuses a request whose texts need more room than a column of the log has.
+fn too_large(request: &WriteRequest) -> Error {
+    let format = if request.kind == FrameKind::LineProtocol { "line protocol" } else { "MessagePack" };
+    let reason =
+        "its points get other times than they came with, and have too much text for one write; send fewer at a time";
+    Error::InvalidPayload { format, reason: reason.to_owned() }
 }
 
 /// Returns the frame of a schema, which is new or has grown, or has columns that were of another

@@ -358,11 +358,11 @@ pub(super) fn registry_of(manifest: &ManifestState) -> Registry {
         let database = Database::new(name, state.created_ns, true);
         database.retention.set_ns(state.retention_ns);
         *database.durability.write() = state.durability;
-        database.column_types.store(Arc::new(state.column_types.clone()));
+        database.set_column_types(None, state.column_types.clone());
         for state in state.tables.values() {
             let table = Table::with_files(Arc::clone(&state.schema), state.files.clone(), false);
             table.retention.set_ns(state.retention_ns);
-            table.column_types.store(Arc::new(state.column_types.clone()));
+            database.set_column_types(Some(&table), state.column_types.clone());
             let mut stored = table.stored();
             stored.tombstones.clone_from(&state.tombstones);
             stored.tombstones_flushed = manifest.flushed;

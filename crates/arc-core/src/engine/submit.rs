@@ -8,7 +8,7 @@ use super::{
     frame::{FrameKind, WriteMeta},
     write::{self, WriteRequest},
 };
-use crate::{PendingWrite, Result, WriteOptions, Written, ingest::BYTE_ORDER_MARK};
+use crate::{FileTimeUnit, PendingWrite, Result, WriteOptions, Written, ingest::BYTE_ORDER_MARK};
 
 impl Engine {
     /// Writes line protocol with the default settings and waits until it is as durable as the
@@ -246,9 +246,8 @@ impl Engine {
         body: Bytes,
         options: &WriteOptions,
     ) -> Result<PendingWrite> {
-        // No point takes less than four bytes in any format, so that many nanoseconds are enough.
         let shared = self.writer()?;
-        let (receive_ns, now_ns) = shared.receive_time(body.len() / 4 + 1);
+        let (receive_ns, now_ns) = shared.receive_time(write::untimed_ns(&body), FileTimeUnit::Nanosecond);
         let clock_ns = (now_ns != receive_ns).then_some(now_ns);
         let meta = WriteMeta { clock_ns, ..WriteMeta::new(database, table, receive_ns, options) };
         shared.submit(WriteRequest { kind, body, meta }, options)

@@ -5,6 +5,7 @@
 //! again, so that what is queued is exactly what replay will decode.
 
 use std::{
+    borrow::Cow,
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
@@ -23,7 +24,7 @@ use super::{
 use crate::{
     AccessScope, ColumnTypes, Durability, Error, OnConflict, PendingWrite, Result, WriteOptions, Written,
     catalog::IdempotencyRecord,
-    ingest::{self, Context, MAX_CELLS, Staged, Terms, TypePolicy},
+    ingest::{self, Context, MAX_CELLS, Staged, Terms, TimeChecks, TypePolicy, UntimedPoints},
     memory::Pressure,
     model::TIME_COLUMN,
     registry::{Database, check_database_name, check_name, invalid_name},
@@ -91,6 +92,7 @@ fn context<'r>(
         skip: &request.meta.rejected,
         types,
         most_cells,
+        times: TimeChecks::None,
     }
 }
 
@@ -163,14 +165,23 @@ impl Shared {
         mut claim: Option<KeyClaim>,
     ) -> Result<PendingWrite> {
         let max_wait = options.max_wait.unwrap_or(self.options.write_timeout);
+        let mut request = Cow::Borrowed(request);
+        let mut reserved_ns = untimed_ns(&request.body);
         loop {
             let database = self.database_to_write(&request.meta.database, max_wait)?;
-            let decoded = self.decode_points(request, &database, options, durability)?;
+            let decoded = self.decode_points(&request, &database, options, durability)?;
+            let UntimedPoints { passed_ns, unit } = decoded.staged.untimed;
+            if passed_ns > reserved_ns {
+                let meta = &mut request.to_mut().meta;
+                meta.clock_ns = meta.clock_ns.or(Some(meta.receive_ns));
+                (meta.receive_ns, reserved_ns) = (self.receive_time(passed_ns, unit).0, passed_ns);
+                continue;
+            }
             if decoded.written.points == 0 {
                 return Ok(self.refused(decoded.written, claim));
             }
             let (answer, receiver) = oneshot::channel();
-            let (write, frame) = self.log_rows(request, decoded, claim, answer)?;
+            let (write, frame) = self.log_rows(&request, decoded, claim, answer)?;
             let proposal = self.schema.propose(&write.staged, max_wait)?;
             match self.push(write, frame, proposal, max_wait)? {
                 Pushed::Queued => return Ok(PendingWrite { answer: receiver }),
@@ -248,7 +259,7 @@ impl Shared {
         self.check_size(request.kind, body_bytes + row_bytes)?;
         let is_logged = durability != Durability::Memory;
         let frame = is_logged.then(|| self.write_frame(request, &staged, rejected)).transpose()?;
-        let rows = frame.as_ref().filter(|frame| frame.kind == FrameKind::Rows);
+        let rows = frame.as_ref().filter(|frame| frame.body.as_ptr() != request.body.as_ptr());
         let body_bytes = rows.map_or(body_bytes, |frame| frame.body.len());
         let write = QueuedWrite { staged, durability, written, received_bytes, body_bytes, row_bytes, claim, answer };
         Ok((write, frame))
@@ -257,7 +268,7 @@ impl Shared {
     /// Decodes a new request, on several threads if it is large and they have nothing else to do.
     pub(super) fn decode(&self, request: &WriteRequest, database: &Arc<Database>) -> Result<Staged> {
         let _at_work = self.decode_pool.at_work();
-        let context = context(request, database, self.type_policy(), MAX_CELLS);
+        let context = self.context(request, database);
         if request.kind == FrameKind::LineProtocol {
             // For each write that is queued there is a caller with a core of its own, or with the
             // next write soon.
@@ -281,7 +292,7 @@ impl Shared {
         let mut written = answer(receipt);
         if written.rejected_points > 0
             && let Some(database) = self.schema.registry().database(&request.meta.database)
-            && let Ok(staged) = decode(request, COPIED, &context(request, &database, self.type_policy(), MAX_CELLS))
+            && let Ok(staged) = decode(request, COPIED, &self.context(request, &database))
             && staged.rejections.numbers.len() as u64 == written.rejected_points
         {
             written.rejected = staged.rejections.first;
@@ -322,8 +333,12 @@ impl Shared {
         }))
     }
 
-    fn type_policy(&self) -> TypePolicy<'_> {
-        TypePolicy::Settings(&self.options.column_types)
+    /// Returns what a new request is decoded with.
+    fn context<'r>(&'r self, request: &'r WriteRequest, database: &'r Arc<Database>) -> Context<'r> {
+        let defaults = &self.options.column_types;
+        let (has_unit, has_finer) = database.has_units(defaults);
+        let times = TimeChecks::new(has_unit, has_finer);
+        Context { times, ..context(request, database, TypePolicy::Settings(defaults), MAX_CELLS) }
     }
 
     /// Returns the memory that one write may take with its points.
@@ -348,6 +363,12 @@ impl Shared {
         );
         Err(Error::InvalidPayload { format, reason })
     }
+}
+
+/// Returns the nanoseconds that points without a time take at most, where their tables have no unit:
+/// no point takes less than four bytes in any format.
+pub(super) fn untimed_ns(body: &Bytes) -> i64 {
+    i64::try_from(body.len() / 4 + 1).unwrap_or(i64::MAX)
 }
 
 /// Checks the tags that a columnar write declares.

@@ -25,7 +25,7 @@ use parquet::{
 };
 
 use super::{
-    FileChunk, ImportBody, ImportColumn, ImportOptions, ImportWrite,
+    FileChunk, ImportBody, ImportColumn, ImportOptions, ImportWrite, KnownTable,
     header::{ColumnRole, FileHeader},
     report::{Extent, FileShape, LEFT_OUT, Refusal},
     source::ImportSource,
@@ -33,7 +33,7 @@ use super::{
 };
 use crate::{
     Result,
-    ingest::{ArrowReader, FileStream, INTEGER_WIDTH, KEEP, needs_footer, odd_columns},
+    ingest::{ArrowReader, FileStream, INTEGER_WIDTH, KEEP, TimeRules, needs_footer, odd_columns},
     model::{TIME_COLUMN, check_type, row_bytes},
 };
 
@@ -46,6 +46,7 @@ pub(super) fn read_parquet(
     source: &ImportSource,
     options: &ImportOptions,
     table: &str,
+    known: &KnownTable,
     emit: &mut dyn FnMut(FileChunk) -> bool,
 ) -> Result<()> {
     let not_parquet = |error: parquet::errors::ParquetError| source.bad(format!("it is no good Parquet file: {error}"));
@@ -80,7 +81,7 @@ pub(super) fn read_parquet(
     let mask = ProjectionMask::roots(builder.parquet_schema(), kept);
     let reader = builder.with_projection(mask).with_batch_size(rows_of(options, row_bytes)).build();
     let reader = reader.map_err(not_parquet)?;
-    let mut pieces = Pieces::new(source, options, table);
+    let mut pieces = Pieces::new(source, options, table, known);
     pieces.left_out = header.left_out();
     pieces.header = Some(header.kept());
     for batch in reader {
@@ -108,6 +109,7 @@ pub(super) fn read_arrow(
     source: &ImportSource,
     options: &ImportOptions,
     table: &str,
+    known: &KnownTable,
     emit: &mut dyn FnMut(FileChunk) -> bool,
 ) -> Result<()> {
     let mut bytes = source.read()?;
@@ -118,7 +120,7 @@ pub(super) fn read_arrow(
         bytes = Box::new(FileStream::new(source.seekable(options)?).map_err(|reason| source.bad(reason))?);
     }
     let mut reader = ArrowReader::new(bytes);
-    let mut pieces = Pieces::new(source, options, table);
+    let mut pieces = Pieces::new(source, options, table, known);
     loop {
         let batch = reader.next().map_err(|reason| source.bad(format!("after row {}: {reason}", pieces.row)))?;
         let Some(batch) = batch else { return Ok(()) };
@@ -146,6 +148,7 @@ struct Pieces<'a> {
     source: &'a ImportSource,
     options: &'a ImportOptions,
     table: &'a str,
+    rules: TimeRules,
     header: Option<FileHeader>,
     /// Columns that the file has and its batches do not.
     left_out: Vec<ImportColumn>,
@@ -155,8 +158,9 @@ struct Pieces<'a> {
 }
 
 impl<'a> Pieces<'a> {
-    fn new(source: &'a ImportSource, options: &'a ImportOptions, table: &'a str) -> Self {
-        Self { source, options, table, header: None, left_out: Vec::new(), times: TimeColumns::default(), row: 0 }
+    fn new(source: &'a ImportSource, options: &'a ImportOptions, table: &'a str, known: &KnownTable) -> Self {
+        let (rules, times) = (TimeRules::new(&known.types), TimeColumns::default());
+        Self { source, options, table, rules, header: None, left_out: Vec::new(), times, row: 0 }
     }
 
     /// Hands over a batch; returns whether more are wanted.
@@ -168,7 +172,10 @@ impl<'a> Pieces<'a> {
         };
         let columns: Vec<&ArrayRef> = header.times.iter().map(|index| batch.column(*index)).collect();
         let times = self.times.read(self.options, &columns);
-        let times = times.map_err(|reason| self.source.bad(format!("column {:?}: {reason}", header.time_name)))?;
+        let mut times = times.map_err(|reason| self.source.bad(format!("column {:?}: {reason}", header.time_name)))?;
+        for time in &mut times {
+            *time = std::mem::replace(time, Ok(0)).and_then(|time| self.rules.fit(time));
+        }
         let (offset, mut extent, mut refusals) = (self.row, Extent::default(), Vec::new());
         for time in &times {
             self.row += 1;

@@ -150,8 +150,8 @@ fn read(source: &ImportSource, options: &ImportOptions, known: &KnownTable, to: 
     match source.format {
         ImportFormat::LineProtocol => lines::read(source, options, emit),
         ImportFormat::Csv => csv::read(source, options, table, known, emit),
-        ImportFormat::Parquet => batches::read_parquet(source, options, table, emit),
-        ImportFormat::Arrow => batches::read_arrow(source, options, table, emit),
+        ImportFormat::Parquet => batches::read_parquet(source, options, table, known, emit),
+        ImportFormat::Arrow => batches::read_arrow(source, options, table, known, emit),
     }
 }
 

@@ -435,6 +435,46 @@ fn rows_without_a_time_are_refused_one_by_one() {
 }
 
 #[test]
+fn rows_finer_than_their_table_are_refused_one_by_one_or_rounded() {
+    use crate::FinerTimes::{Reject, Round};
+    let (_dir, engine) = engine();
+    let time: ArrayRef = Arc::new(TimestampNanosecondArray::from(vec![1_000, 1_500, 2_000]));
+    let n: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
+    let batch = RecordBatch::try_from_iter([("time", time), ("n", n)]).unwrap();
+    let mut parquet = ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
+    parquet.write(&batch).unwrap();
+    let mut stream = StreamWriter::try_new(Vec::new(), &batch.schema()).unwrap();
+    stream.write(&batch).unwrap();
+    let files = [
+        ("a.parquet", parquet.into_inner().unwrap()),
+        ("a.arrows", stream.into_inner().unwrap()),
+        ("a.csv", b"time,n\n1000,1\n1500,2\n2000,3\n".to_vec()),
+        ("a.lp", b"t n=1i 1000\nt n=2i 1500\nt n=3i 2000\n".to_vec()),
+    ];
+    engine.create_database("d").unwrap();
+    for (finer_times, expected) in [(Reject, ["n=1", "n=3"].as_slice()), (Round, &["n=1", "n=2", "n=3"])] {
+        let types = crate::ColumnTypes::new().time_unit(crate::FileTimeUnit::Microsecond).finer_times(finer_times);
+        engine.set_column_types("d", None, &types).unwrap();
+        for (name, bytes) in &files {
+            let to = if name.ends_with(".lp") { "t".to_owned() } else { format!("{finer_times}_{}", &name[2..]) };
+            // Another import of the same file.
+            let id = Some(finer_times.to_string());
+            let options = ImportOptions { precision: Some(crate::Precision::Nanosecond), id, ..table(&to) };
+            let report = all_of(name, bytes, &options, &engine).unwrap();
+            let refused: Vec<_> =
+                report.refusals.iter().map(|refusal| refusal.reason.contains("is finer than")).collect();
+            assert_eq!(refused, if finer_times == Reject { vec![true] } else { Vec::new() }, "{name}");
+            assert_eq!(report.rows, expected.len() as u64, "{name}, {finer_times}");
+            if to != "t" {
+                let found = rows(&engine, &to);
+                assert!(found.iter().all(|row| row.contains("000 ")), "{found:?}");
+                assert_eq!(found.iter().map(|row| row.split_once(' ').unwrap().1).collect::<Vec<_>>(), expected);
+            }
+        }
+    }
+}
+
+#[test]
 fn a_bad_file_is_refused_with_what_is_wrong() {
     let (_dir, engine) = engine();
     let two = |name: &str| {

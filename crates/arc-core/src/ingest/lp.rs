@@ -18,7 +18,10 @@ use arc_lp::{ErrorKind, FieldValue, RawValue, Series, Sink, Text};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use super::staged::{Context, MAX_COLUMNS, Staged, StagedTable, TableIndex};
+use super::{
+    staged::{Context, MAX_COLUMNS, Staged, StagedTable, TableIndex},
+    times::{TimeChecks, TimeRules},
+};
 use crate::{
     Precision,
     buffer::Scalar,
@@ -39,7 +42,7 @@ pub(crate) fn decode(body: &[u8], context: &Context<'_>) -> Staged {
 
 /// Does as [`decode`], but leaves rows of tables that have few in row format.
 pub(crate) fn decode_rows(body: &[u8], context: &Context<'_>) -> Staged {
-    decode_to(body, context, true)
+    decode_to(body, context, context.times != TimeChecks::All)
 }
 
 fn decode_to(body: &[u8], context: &Context<'_>, as_rows: bool) -> Staged {
@@ -77,8 +80,6 @@ struct LpDecoder<'a, 'c> {
     new_series: tags::NewSeries<'a>,
     /// Tags of a line as the series of its table know them, for the moment.
     tag_codes: Vec<(u32, i32)>,
-    /// Points so far that had no timestamp.
-    untimed: i64,
     skip: &'c [u64],
     row_format: RowFormat,
 }
@@ -101,7 +102,6 @@ impl<'a, 'c> LpDecoder<'a, 'c> {
             line: Line::default(),
             new_series: HashMap::default(),
             tag_codes: Vec::new(),
-            untimed: 0,
             skip: context.skip,
             row_format: RowFormat::default(),
         }
@@ -329,11 +329,35 @@ impl<'a, 'c> LpDecoder<'a, 'c> {
     }
 
     #[inline(always)]
-    fn time_of(&self, timestamp: Option<i64>) -> Result<i64, LineFault> {
-        Ok(match timestamp {
-            Some(written) => scale(written, self.precision)?,
-            None => self.context.receive_ns.saturating_add(self.untimed),
-        })
+    fn time_of(&mut self, timestamp: Option<i64>) -> Result<i64, LineFault> {
+        let Some(written) = timestamp else {
+            return Ok(self.staged.untimed.next(self.context.receive_ns, self.time_rules().unit));
+        };
+        let time = scale(written, self.precision)?;
+        if self.context.times == TimeChecks::All { self.fit_time(time) } else { Ok(time) }
+    }
+
+    #[inline(never)]
+    fn fit_time(&mut self, time: i64) -> Result<i64, LineFault> {
+        let fitted = self.time_rules().fit(time)?;
+        self.staged.has_own_times |= fitted != time;
+        Ok(fitted)
+    }
+
+    /// Counts a line that had no timestamp. Only where it is good: replay, which passes over bad
+    /// lines, must count the same ones.
+    #[cold]
+    fn count_untimed(&mut self, time: i64) {
+        let unit = self.time_rules().unit;
+        self.staged.has_own_times |= !unit.is_nanosecond();
+        self.staged.untimed.count(self.context.receive_ns, time, unit);
+    }
+
+    /// Returns what becomes of times of the line's table. A line in row format is of one without a
+    /// unit.
+    fn time_rules(&self) -> TimeRules {
+        let table = self.staged.tables.get(self.line.table);
+        table.map_or_else(TimeRules::default, |table| table.time_rules(self.context))
     }
 
     /// Ends the row of a line whose fields are stored.
@@ -351,10 +375,10 @@ impl<'a, 'c> LpDecoder<'a, 'c> {
         let Some(table) = self.staged.tables.get_mut(self.line.table) else {
             return Err(LineFault::from("no table".to_owned()));
         };
-        // Only now, for the line is good: replay, which passes over bad lines, must count the same
-        // ones.
-        self.untimed += i64::from(timestamp.is_none());
         table.rows.end_row(time, series);
+        if timestamp.is_none() {
+            self.count_untimed(time);
+        }
         Ok(())
     }
 

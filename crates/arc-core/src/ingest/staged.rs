@@ -10,7 +10,10 @@ use arrow::datatypes::DataType;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use super::type_rules::{TypePolicy, TypeRules};
+use super::{
+    times::{TimeChecks, UntimedPoints},
+    type_rules::{TypePolicy, TypeRules},
+};
 use crate::{
     Error, Precision, Rejected, Result,
     buffer::{Rows, Scalar, SeriesId, StagedRows, ZeroCopyRows},
@@ -32,7 +35,8 @@ pub(crate) const MAX_CELLS: usize = 64 << 20;
 #[derive(Debug)]
 pub(crate) struct Context<'a> {
     pub(crate) database: &'a Arc<Database>,
-    /// Time of the first point that has none; the next ones count up by a nanosecond each.
+    /// Time of the first point that has none; the next ones count up by a nanosecond each, or by
+    /// the unit of their table.
     pub(crate) receive_ns: i64,
     pub(crate) precision: Option<Precision>,
     /// Declared tags of a columnar write.
@@ -43,6 +47,7 @@ pub(crate) struct Context<'a> {
     pub(crate) types: TypePolicy<'a>,
     /// Most cells in one table: [`MAX_CELLS`], or no limit for what was accepted before.
     pub(crate) most_cells: usize,
+    pub(crate) times: TimeChecks,
 }
 
 #[cfg(test)]
@@ -57,6 +62,7 @@ impl<'a> Context<'a> {
             skip: &[],
             types: TypePolicy::STRICT,
             most_cells: MAX_CELLS,
+            times: TimeChecks::None,
         }
     }
 }
@@ -94,6 +100,10 @@ pub(crate) struct Staged {
     pub(crate) row_tables: Arc<Vec<Arc<Table>>>,
     pub(crate) tables: Vec<StagedTable>,
     pub(crate) rejections: Rejections,
+    pub(crate) untimed: UntimedPoints,
+    /// Whether points have another time than the request says, or than replay of its body would
+    /// give them.
+    pub(crate) has_own_times: bool,
 }
 
 impl Staged {
@@ -106,6 +116,8 @@ impl Staged {
             row_tables: Arc::default(),
             tables: Vec::new(),
             rejections: Rejections::default(),
+            untimed: UntimedPoints::default(),
+            has_own_times: false,
         }
     }
 

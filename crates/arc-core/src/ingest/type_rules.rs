@@ -7,9 +7,12 @@
 
 use arrow::datatypes::DataType;
 
-use super::staged::{Context, StagedTable};
+use super::{
+    staged::{Context, StagedTable},
+    times::TimeRules,
+};
 use crate::{
-    ColumnTypes, FileTimeUnit, Result,
+    ColumnTypes, Result,
     buffer::{ColumnValues, Scalar},
     model::{Column, ColumnKind, may_become},
     registry::Table,
@@ -28,7 +31,7 @@ pub(crate) enum TypePolicy<'a> {
 impl TypePolicy<'_> {
     /// No field ever takes a value of another type.
     pub(crate) const STRICT: Self =
-        Self::Settings(&ColumnTypes { string_columns: None, on_conflict: None, time_unit: None });
+        Self::Settings(&ColumnTypes { string_columns: None, on_conflict: None, time_unit: None, finer_times: None });
 }
 
 impl Context<'_> {
@@ -69,9 +72,10 @@ impl TypeRules {
         if self.types.is_string(name) { DataType::Utf8 } else { own }
     }
 
-    /// Returns the unit of times in files, which new columns of times have as well.
-    pub(crate) fn time_unit(&self) -> FileTimeUnit {
-        self.types.time_unit.unwrap_or_default()
+    /// Returns the unit of times, which new columns of times have as well, and what becomes of finer
+    /// ones.
+    pub(crate) fn times(&self) -> TimeRules {
+        TimeRules::new(&self.types)
     }
 
     /// Returns whether fields may change their type.

@@ -3,14 +3,12 @@
 //! Owns the patterns of column names. Never looks at a table: which of its columns are of which
 //! type is for `ingest` to know.
 
-use std::{fmt, str::FromStr};
-
 use arrow::datatypes::DataType;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{Deserialize, Serialize};
 
 use crate::{
     Error, Result,
-    model::{Column, ColumnKind, FileTimeUnit},
+    model::{Column, ColumnKind, FileTimeUnit, FinerTimes, texts::texts},
 };
 
 /// Longest pattern in bytes; a name has no more.
@@ -28,38 +26,7 @@ pub enum OnConflict {
     Widen,
 }
 
-impl fmt::Display for OnConflict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Reject => "reject",
-            Self::Widen => "widen",
-        })
-    }
-}
-
-impl FromStr for OnConflict {
-    type Err = String;
-
-    fn from_str(s: &str) -> Result<Self, String> {
-        match s {
-            "reject" => Ok(Self::Reject),
-            "widen" => Ok(Self::Widen),
-            _ => Err(format!("{s:?} is no way to deal with a conflict; expected reject or widen")),
-        }
-    }
-}
-
-impl Serialize for OnConflict {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for OnConflict {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        std::borrow::Cow::<'_, str>::deserialize(from)?.parse().map_err(de::Error::custom)
-    }
-}
+texts!(OnConflict, "no way to deal with a conflict", "reject or widen", [Reject = "reject", Widen = "widen"]);
 
 /// What a database or table says about the types of its columns. What it leaves out is for the
 /// database to say, and then for [`Options`](crate::Options).
@@ -77,6 +44,9 @@ pub struct ColumnTypes {
     /// Unit of the times in data files that are written from now on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_unit: Option<FileTimeUnit>,
+    /// What becomes of a point whose time is finer than that unit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finer_times: Option<FinerTimes>,
 }
 
 impl ColumnTypes {
@@ -124,6 +94,13 @@ impl ColumnTypes {
         self
     }
 
+    /// Sets what becomes of a point whose time is finer than that unit.
+    #[must_use]
+    pub fn finer_times(mut self, finer_times: FinerTimes) -> Self {
+        self.finer_times = Some(finer_times);
+        self
+    }
+
     /// Returns whether it leaves everything to others.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -136,6 +113,7 @@ impl ColumnTypes {
             string_columns: self.string_columns.or_else(|| other.string_columns.clone()),
             on_conflict: self.on_conflict.or(other.on_conflict),
             time_unit: self.time_unit.or(other.time_unit),
+            finer_times: self.finer_times.or(other.finer_times),
         }
     }
 
@@ -147,6 +125,22 @@ impl ColumnTypes {
     /// Returns whether it makes all of a column's values text, which are something else in it.
     pub(crate) fn is_string_of_other_type(&self, column: &Column) -> bool {
         column.kind == ColumnKind::Field && column.data_type != DataType::Utf8 && self.is_string(&column.name)
+    }
+
+    /// Returns whether it says that times are in another unit than nanoseconds.
+    pub(crate) fn has_unit(&self) -> bool {
+        self.time_unit.is_some_and(|unit| !unit.is_nanosecond())
+    }
+
+    /// Returns whether it says that finer times are not kept.
+    pub(crate) fn has_finer_times(&self) -> bool {
+        self.finer_times.is_some_and(|finer| finer != FinerTimes::Keep)
+    }
+
+    /// Returns the unit that times are rounded to.
+    #[cfg(feature = "query")]
+    pub(crate) fn rounds_to(&self) -> FileTimeUnit {
+        self.time_unit.filter(|_| self.finer_times == Some(FinerTimes::Round)).unwrap_or_default()
     }
 
     /// Returns whether columns may change their type.

@@ -14,6 +14,7 @@ pub(crate) mod predicate;
 mod schema;
 mod scope;
 mod sequence;
+pub(crate) mod texts;
 mod time_text;
 mod time_unit;
 mod tombstone;
@@ -29,7 +30,7 @@ pub use schema::{Column, ColumnKind, TIME_COLUMN, TableSchema, tag_type, time_ty
 pub use scope::{Access, AccessScope};
 pub use sequence::SequenceNumber;
 pub use time_text::time_of_text;
-pub use time_unit::FileTimeUnit;
+pub use time_unit::{FileTimeUnit, FinerTimes};
 pub use tombstone::Tombstone;
 
 pub(crate) use cut::Cut;
@@ -46,5 +47,5 @@ pub(crate) use names::table_folder;
 pub(crate) use names::{data_file_path, day_folders};
 pub(crate) use schema::may_become;
 #[cfg(feature = "query")]
-pub(crate) use time_text::with_seconds;
+pub(crate) use time_text::{has_finer_digits, with_seconds};
 pub(crate) use tombstone::live;

@@ -16,8 +16,17 @@ use arrow::compute::kernels::cast_utils::string_to_timestamp_nanos;
 /// ```
 #[must_use]
 pub fn time_of_text(text: &str) -> Option<i64> {
+    if has_finer_digits(text, 9) {
+        return None;
+    }
     let time = string_to_timestamp_nanos(text).ok();
     time.or_else(|| string_to_timestamp_nanos(&with_seconds(text)?).ok())
+}
+
+/// Returns whether the text of a time says more than so many digits of its second.
+pub(crate) fn has_finer_digits(text: &str, digits: usize) -> bool {
+    let fraction = text.split_once('.').map_or("", |(_, fraction)| fraction).bytes();
+    fraction.take_while(u8::is_ascii_digit).skip(digits).any(|digit| digit != b'0')
 }
 
 /// Returns a time that has hours and minutes only with its seconds, which Arrow wants.
@@ -36,6 +45,17 @@ pub(crate) fn with_seconds(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_finer_than_a_nanosecond_is_no_time() {
+        assert_eq!(time_of_text("1970-01-01T00:00:00.1234567890Z"), Some(123_456_789));
+        assert_eq!(time_of_text("1970-01-01T00:00:00.1234567891Z"), None);
+        for (text, digits, expected) in
+            [(".001", 3, false), (".0010", 3, false), (".0001+01:00", 3, true), ("1", 0, false)]
+        {
+            assert_eq!(has_finer_digits(text, digits), expected, "{text}");
+        }
+    }
 
     #[test]
     fn seconds_are_added_where_they_are_missing_only() {

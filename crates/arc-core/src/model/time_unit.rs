@@ -2,10 +2,11 @@
 //!
 //! Times are nanoseconds everywhere else: this is about what other programs find in a file.
 
-use std::{fmt, str::FromStr};
+use std::sync::Arc;
 
-use arrow::datatypes::{DataType, TimeUnit};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use arrow::datatypes::{DataType, Schema, SchemaRef, TimeUnit};
+
+use super::{TIME_COLUMN, texts::texts};
 
 /// Unit of the times in data files. Spark and other readers refuse nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -54,9 +55,50 @@ impl FileTimeUnit {
         times.iter().fold(self, |unit, time| if unit.has(*time) { unit } else { finer(unit, time).unwrap_or_default() })
     }
 
+    /// Returns the last time before `time_ns` that it has, in nanoseconds, or `time_ns` itself; the
+    /// first of all where that would be before it.
+    pub(crate) const fn floor(self, time_ns: i64) -> i64 {
+        let whole = time_ns.div_euclid(self.nanoseconds()).checked_mul(self.nanoseconds());
+        match whole {
+            Some(whole) => whole,
+            None => i64::MIN - i64::MIN % self.nanoseconds(),
+        }
+    }
+
+    /// Returns the first time from `time_ns` on that it has, in nanoseconds; the last of all where
+    /// that would be behind it.
+    pub(crate) const fn ceil(self, time_ns: i64) -> i64 {
+        let floor = self.floor(time_ns);
+        match floor.checked_add(self.nanoseconds()) {
+            Some(next) if floor < time_ns => next,
+            _ => floor,
+        }
+    }
+
+    /// Returns a schema of a data file, or of some of its columns, with its time in this unit. The
+    /// time is the first column.
+    pub(crate) fn in_schema(self, schema: &SchemaRef) -> SchemaRef {
+        let time = schema.fields().first().filter(|first| first.name() == TIME_COLUMN);
+        match time.map(|time| (time, time.data_type())) {
+            Some((time, DataType::Timestamp(unit, zone))) if *unit != self.arrow() => {
+                let data_type = DataType::Timestamp(self.arrow(), zone.clone());
+                let time = Arc::new(time.as_ref().clone().with_data_type(data_type));
+                let fields = std::iter::once(time).chain(schema.fields().iter().skip(1).cloned());
+                Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
+            }
+            _ => Arc::clone(schema),
+        }
+    }
+
     /// Returns the type of the time column of a file.
     pub(crate) fn time_type(self) -> DataType {
         DataType::Timestamp(self.arrow(), Some("UTC".into()))
+    }
+
+    /// Returns the type of new columns of times beside it: readers take microseconds as well as
+    /// milliseconds, and fewer values are finer.
+    pub(crate) fn column_type(self) -> DataType {
+        self.min(Self::Microsecond).time_type()
     }
 
     /// Returns the unit of a column of this type, if it is one that files have.
@@ -74,33 +116,30 @@ impl FileTimeUnit {
     }
 }
 
-impl fmt::Display for FileTimeUnit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Nanosecond => "ns",
-            Self::Microsecond => "us",
-            Self::Millisecond => "ms",
-        })
-    }
+texts!(
+    FileTimeUnit,
+    "no unit of the times in files",
+    "ns, us or ms",
+    [Nanosecond = "ns", Microsecond = "us", Millisecond = "ms"]
+);
+
+/// What becomes of a point whose time is finer than the [unit of its table](FileTimeUnit).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FinerTimes {
+    /// It is stored as it is, and its file takes a unit that has its time.
+    #[default]
+    Keep,
+    /// Its line, row or write is refused.
+    Reject,
+    /// Its time becomes the whole unit at or before it. Points of one series that come to have one
+    /// time then are one point, of which the last counts.
+    Round,
 }
 
-impl FromStr for FileTimeUnit {
-    type Err = String;
-
-    fn from_str(s: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|unit| unit.to_string() == s);
-        found.ok_or_else(|| format!("{s:?} is no unit of the times in files; expected ns, us or ms"))
-    }
-}
-
-impl Serialize for FileTimeUnit {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for FileTimeUnit {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        std::borrow::Cow::<'_, str>::deserialize(from)?.parse().map_err(de::Error::custom)
-    }
-}
+texts!(
+    FinerTimes,
+    "no way to deal with finer times",
+    "keep, reject or round",
+    [Keep = "keep", Reject = "reject", Round = "round"]
+);

@@ -46,6 +46,8 @@ pub(crate) enum Change {
         table: String,
         has_primary_key: bool,
         columns: Vec<Column>,
+        /// Indices of columns of times that go by the unit of the table.
+        plain_times: Vec<usize>,
         types: ColumnTypes,
         if_not_exists: bool,
     },

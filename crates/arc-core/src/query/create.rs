@@ -14,8 +14,8 @@ use super::{
     statement::refuse,
 };
 use crate::{
-    ColumnTypes, Result,
-    model::{Column, ColumnKind, TIME_COLUMN, tag_type, time_type},
+    ColumnTypes, FileTimeUnit, Result,
+    model::{Column, ColumnKind, TIME_COLUMN, tag_type},
 };
 
 /// Reads `CREATE DATABASE [IF NOT EXISTS] name`.
@@ -36,7 +36,7 @@ pub(super) fn database(statement: &ast::Statement) -> Result<Change> {
 /// Reads `CREATE TABLE [IF NOT EXISTS] table (column type, …, PRIMARY KEY (tags, time))`.
 pub(super) fn table(statement: &ast::CreateTable) -> Result<Change> {
     let ast::CreateTable { name, columns, constraints, if_not_exists, table_options, .. } = statement;
-    let (types, with) = match table_options {
+    let (mut types, with) = match table_options {
         CreateTableOptions::With(options) => (column_types(options)?, format!(" {table_options}")),
         _ => (ColumnTypes::default(), String::new()),
     };
@@ -58,13 +58,21 @@ pub(super) fn table(statement: &ast::CreateTable) -> Result<Change> {
     }
     let is_key = |name: &str| key.iter().flatten().any(|of_key| of_key == name);
     let mut made: Vec<Column> = Vec::with_capacity(columns.len());
-    for ColumnDef { name: Ident { value: name, .. }, data_type, .. } in columns {
-        let data_type = typed(name, data_type)?;
+    let mut plain_times = Vec::new();
+    for ColumnDef { name: Ident { value: name, .. }, data_type: sql_type, .. } in columns {
+        let data_type = typed(name, sql_type)?;
+        let is_plain = matches!(sql_type, ast::DataType::Timestamp(None, _));
         if name == TIME_COLUMN {
-            if data_type != time_type() {
+            let Some(unit) = FileTimeUnit::of_type(&data_type) else {
                 return refuse("column \"time\" is a TIMESTAMP in every table");
+            };
+            if !is_plain && *types.time_unit.get_or_insert(unit) != unit {
+                return refuse(format!("column \"time\" is {sql_type}, which is not the time_unit"));
             }
             continue;
+        }
+        if is_plain {
+            plain_times.push(made.len());
         }
         if is_key(name) && data_type != DataType::Utf8 {
             return refuse(format!(
@@ -81,12 +89,21 @@ pub(super) fn table(statement: &ast::CreateTable) -> Result<Change> {
         return refuse(format!("column {name:?} comes twice"));
     }
     let if_not_exists = *if_not_exists;
-    Ok(Change::CreateTable { database, table, has_primary_key: key.is_some(), columns: made, types, if_not_exists })
+    Ok(Change::CreateTable {
+        database,
+        table,
+        has_primary_key: key.is_some(),
+        columns: made,
+        plain_times,
+        types,
+        if_not_exists,
+    })
 }
 
-/// Reads `WITH (string_columns = 'attr_*, resource_*', on_conflict = 'widen', time_unit = 'us')`.
+/// Reads `WITH (string_columns = 'attr_*, resource_*', on_conflict = 'widen', time_unit = 'us',
+/// finer_times = 'reject')`.
 fn column_types(options: &[SqlOption]) -> Result<ColumnTypes> {
-    const OPTIONS: &str = "string_columns, on_conflict and time_unit";
+    const OPTIONS: &str = "string_columns, on_conflict, time_unit and finer_times";
     let mut types = ColumnTypes::new();
     for option in options {
         let SqlOption::KeyValue { key, value: Expr::Value(ValueWithSpan { value, .. }) } = option else {
@@ -103,7 +120,12 @@ fn column_types(options: &[SqlOption]) -> Result<ColumnTypes> {
             "time_unit" if types.time_unit.is_none() => {
                 types = types.time_unit(text.parse().or_else(refuse)?);
             }
-            "string_columns" | "on_conflict" | "time_unit" => return refuse(format!("{key} comes twice")),
+            "finer_times" if types.finer_times.is_none() => {
+                types = types.finer_times(text.parse().or_else(refuse)?);
+            }
+            "string_columns" | "on_conflict" | "time_unit" | "finer_times" => {
+                return refuse(format!("{key} comes twice"));
+            }
             _ => return refuse(format!("{key} is no option of a table; {OPTIONS} are")),
         }
     }
@@ -166,13 +188,18 @@ fn typed(column: &str, data_type: &ast::DataType) -> Result<DataType> {
         Sql::Text | Sql::String(_) | Sql::Varchar(None) | Sql::CharVarying(None) | Sql::CharacterVarying(None) => {
             DataType::Utf8
         }
-        Sql::Timestamp(None | Some(9), TimezoneInfo::None | TimezoneInfo::Tz | TimezoneInfo::WithTimeZone) => {
-            time_type()
+        Sql::Timestamp(None | Some(3 | 6 | 9), TimezoneInfo::None | TimezoneInfo::Tz | TimezoneInfo::WithTimeZone) => {
+            match data_type {
+                Sql::Timestamp(Some(3), _) => FileTimeUnit::Millisecond.time_type(),
+                Sql::Timestamp(Some(6), _) => FileTimeUnit::Microsecond.time_type(),
+                _ => FileTimeUnit::Nanosecond.time_type(),
+            }
         }
         Sql::Custom(ObjectName(name), arguments) if arguments.is_empty() && is(name, "ubigint") => DataType::UInt64,
         other => {
             return refuse(format!(
-                "column {column:?} cannot be {other}; there are BIGINT, BIGINT UNSIGNED, DOUBLE, BOOLEAN, TEXT and TIMESTAMP"
+                "column {column:?} cannot be {other}; there are BIGINT, BIGINT UNSIGNED, DOUBLE, BOOLEAN, TEXT and \
+                 TIMESTAMP, also with 3, 6 or 9 digits"
             ));
         }
     })
@@ -193,12 +220,16 @@ mod tests {
 
     fn shown(sql: &str) -> String {
         match parse_change(sql).unwrap() {
-            Change::CreateTable { database, table, has_primary_key, columns, types, if_not_exists } => {
+            Change::CreateTable { database, table, has_primary_key, columns, plain_times, types, if_not_exists } => {
+                let plain = if plain_times.is_empty() { String::new() } else { format!(" {plain_times:?}") };
                 let columns =
                     columns.iter().map(|column| format!("{} {:?} {}", column.name, column.kind, column.data_type));
                 let columns = columns.collect::<Vec<_>>().join(", ");
                 let types = if types.is_empty() { String::new() } else { format!(" {types:?}") };
-                format!("{} {table} {has_primary_key} {if_not_exists} ({columns}){types}", database.unwrap_or_default())
+                format!(
+                    "{} {table} {has_primary_key} {if_not_exists} ({columns}){plain}{types}",
+                    database.unwrap_or_default()
+                )
             }
             other => panic!("{other:?}"),
         }
@@ -219,20 +250,33 @@ mod tests {
             (
                 "CREATE TABLE m (x DOUBLE, y REAL NULL, z DOUBLE PRECISION, w FLOAT, b BOOLEAN, s VARCHAR, t TIMESTAMPTZ)",
                 " m false false (x Field Float64, y Field Float64, z Field Float64, w Field Float64, b Field Boolean, \
-                 s Field Utf8, t Field Timestamp(ns, \"UTC\"))"
+                 s Field Utf8, t Field Timestamp(ns, \"UTC\")) [6]"
                     .into(),
             ),
             ("CREATE TABLE m (time TIMESTAMP PRIMARY KEY, x DOUBLE);", " m true false (x Field Float64)".into()),
             (
                 "CREATE TABLE m (x DOUBLE) WITH (string_columns = 'a_*, b', on_conflict = 'widen')",
                 " m false false (x Field Float64) ColumnTypes { string_columns: Some([\"a_*\", \"b\"]), on_conflict: \
-                 Some(Widen), time_unit: None }"
+                 Some(Widen), time_unit: None, finer_times: None }"
                     .into(),
             ),
             (
                 "CREATE TABLE m (x DOUBLE) WITH (time_unit = 'us')",
                 " m false false (x Field Float64) ColumnTypes { string_columns: None, on_conflict: None, time_unit: \
-                 Some(Microsecond) }"
+                 Some(Microsecond), finer_times: None }"
+                    .into(),
+            ),
+            (
+                "CREATE TABLE m (x DOUBLE) WITH (time_unit = 'ms', finer_times = 'reject')",
+                " m false false (x Field Float64) ColumnTypes { string_columns: None, on_conflict: None, time_unit: \
+                 Some(Millisecond), finer_times: Some(Reject) }"
+                    .into(),
+            ),
+            (
+                "CREATE TABLE m (time TIMESTAMP(6), x TIMESTAMP(3), y TIMESTAMP(6) WITH TIME ZONE, z TIMESTAMP(9))",
+                " m false false (x Field Timestamp(ms, \"UTC\"), y Field Timestamp(µs, \"UTC\"), z Field Timestamp(ns, \
+                 \"UTC\")) ColumnTypes { string_columns: None, on_conflict: None, time_unit: Some(Microsecond), \
+                 finer_times: None }"
                     .into(),
             ),
             // The time is there in any case, the key may be it alone.
@@ -255,12 +299,14 @@ mod tests {
             ("CREATE TABLE m (x INT) AS SELECT 1", "nothing else"),
             ("CREATE OR REPLACE TABLE m (x INT)", "nothing else"),
             ("CREATE TEMPORARY TABLE m (x INT)", "nothing else"),
-            ("CREATE TABLE m (x INT) WITH (a = 'b')", "string_columns, on_conflict and time_unit are"),
+            ("CREATE TABLE m (x INT) WITH (a = 'b')", "string_columns, on_conflict, time_unit and finer_times are"),
             ("CREATE TABLE m (x INT) WITH (on_conflict = 1)", "on_conflict takes a text"),
             ("CREATE TABLE m (x INT) WITH (on_conflict = 'w')", "\"w\" is no way"),
             ("CREATE TABLE m (x INT) WITH (on_conflict = 'widen', on_conflict = 'widen')", "comes twice"),
             ("CREATE TABLE m (x INT) WITH (time_unit = 's')", "expected ns, us or ms"),
             ("CREATE TABLE m (x INT) WITH (time_unit = 'us', time_unit = 'us')", "comes twice"),
+            ("CREATE TABLE m (x INT) WITH (finer_times = 'drop')", "expected keep, reject or round"),
+            ("CREATE TABLE m (x INT) WITH (finer_times = 'keep', finer_times = 'round')", "comes twice"),
             ("CREATE TABLE m (x INT) TBLPROPERTIES ('on_conflict' = 'widen')", "nothing else"),
             ("CREATE TABLE m LIKE n", "nothing else"),
             ("CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'x'", ""),
@@ -278,7 +324,9 @@ mod tests {
             ("CREATE TABLE m (time TIMESTAMP PRIMARY KEY, PRIMARY KEY (time))", "two primary keys"),
             ("CREATE TABLE m (x DECIMAL(10, 2))", "\"x\" cannot be DECIMAL(10,2)"),
             ("CREATE TABLE m (x VARCHAR(10))", "VARCHAR(10)"),
-            ("CREATE TABLE m (x TIMESTAMP(3))", "TIMESTAMP(3)"),
+            ("CREATE TABLE m (x TIMESTAMP(0))", "\"x\" cannot be TIMESTAMP(0); there are"),
+            ("CREATE TABLE m (time TIMESTAMP(12))", "\"time\" cannot be TIMESTAMP(12)"),
+            ("CREATE TABLE m (time TIMESTAMP(6)) WITH (time_unit = 'ms')", "\"time\" is TIMESTAMP(6), which is not"),
             ("CREATE VIEW m AS SELECT 1", ""),
             ("CREATE DATABASE a.b", "a.b"),
             ("CREATE DATABASE a LOCATION 'x'", ""),

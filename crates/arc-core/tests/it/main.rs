@@ -13,6 +13,7 @@ mod deletes;
 mod directory;
 mod drops;
 mod durability;
+mod finer_times;
 mod history;
 mod hourly;
 mod idempotency;

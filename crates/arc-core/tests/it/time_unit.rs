@@ -81,8 +81,8 @@ fn questions(table: &str) -> Vec<String> {
     .map(|sql| sql.replace("FROM t ", &format!("FROM {table} ")))
     .to_vec();
     // Bounds on a time, and between two.
-    for (from, to) in [(-1, 1), (1, 6_999), (-7_000_000, 7_000_001), (-500, 7_000_000_000)] {
-        for base in [0, START] {
+    for bounds in [[(-1, 1), (-7_000_000, 7_000_001)], [(1, 6_999), (-500, 7_000_000_000)]] {
+        for ((from, to), base) in bounds.into_iter().zip([0, START]) {
             let (from, to) = (at(base + from), at(base + to));
             let conditions = [
                 format!("time >= {from} AND time < {to}"),
@@ -157,7 +157,7 @@ fn answers_do_not_depend_on_the_unit_of_files() {
         engines.iter().for_each(merge);
         drop(engines);
         engines = open_all();
-        compare(&engines, &tables, "merged and opened again");
+        compare(&engines, if packs { &["micro"] } else { &tables }, "merged and opened again");
         // Each file has the coarsest unit that was asked for and has all of its times.
         for (table, expected) in tables.into_iter().zip([["ns", "us", "ms"], ["ns", "us", "us"], ["ns", "ns", "ns"]]) {
             for (units, expected) in found(table).iter().zip(expected) {

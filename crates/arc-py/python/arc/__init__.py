@@ -39,6 +39,7 @@ from arc.progress import show_progress
 from arc.readable import Result
 from arc.receipts import BackupReport, Executed, Finding, FlushReport, PushReport, Rejected, VerifyReport, Written
 from arc.relation import Relation
+from arc.types import ColumnTypes
 
 Answer = Relation
 """What a relation was called that could be read once."""
@@ -71,6 +72,7 @@ __all__ = [
     "BackupReport",
     "BusyError",
     "ClosedError",
+    "ColumnTypes",
     "Connection",
     "CorruptError",
     "Database",

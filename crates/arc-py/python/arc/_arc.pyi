@@ -4,7 +4,7 @@ from types import TracebackType
 from typing import Any, Literal, final
 
 from arc.receipts import BackupReport, FlushReport, PushReport, VerifyReport, Written
-from arc.types import ArrowTable, Durability, FileTimeUnit, OnConflict, Precision, Seconds
+from arc.types import ArrowTable, Durability, FileTimeUnit, FinerTimes, OnConflict, Precision, Seconds
 
 __all__ = ["Answer", "Engine", "Schema", "Table", "Tail", "TailDecoder", "finish", "open", "restore", "verify"]
 
@@ -16,6 +16,7 @@ def open(
     string_columns: Sequence[str] | None = None,
     on_conflict: OnConflict = "reject",
     time_unit: FileTimeUnit = "ns",
+    finer_times: FinerTimes = "keep",
     flush_after: Seconds | None = None,
     memory_bytes: int | None = None,
     flush_bytes: int | None = None,
@@ -89,10 +90,11 @@ class Engine:
         string_columns: Sequence[str] | None = None,
         on_conflict: OnConflict | None = None,
         time_unit: FileTimeUnit | None = None,
+        finer_times: FinerTimes | None = None,
     ) -> None: ...
     def column_types(
         self, database: str, *, table: str | None = None
-    ) -> tuple[list[str] | None, OnConflict | None, FileTimeUnit | None]: ...
+    ) -> tuple[list[str] | None, OnConflict | None, FileTimeUnit | None, FinerTimes | None]: ...
     def flush(self) -> FlushReport: ...
     def backup(self, target: str | PathLike[str]) -> BackupReport: ...
     def push(self, to: object, bytes_per_second: int | None) -> PushReport: ...

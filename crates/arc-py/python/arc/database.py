@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from arc.receipts import Executed, Written
     from arc.store import Store
     from arc.tail import Tail
-    from arc.types import Durability, FileTimeUnit, OnConflict, Precision, Rows, Seconds
+    from arc.types import Durability, FileTimeUnit, FinerTimes, OnConflict, Precision, Rows, Seconds
     from arc.writer import Writer
 
 
@@ -115,6 +115,7 @@ class Database(Named):
         string_columns: Sequence[str] | None = None,
         on_conflict: OnConflict | None = None,
         time_unit: FileTimeUnit | None = None,
+        finer_times: FinerTimes | None = None,
     ) -> None:
         """Sets how strict a table is about types; see :meth:`arc.Engine.set_column_types`."""
         self.engine.set_column_types(
@@ -123,6 +124,7 @@ class Database(Named):
             string_columns=string_columns,
             on_conflict=on_conflict,
             time_unit=time_unit,
+            finer_times=finer_times,
         )
 
     def sql(self, query: str, params: Parameters = None) -> Relation:

@@ -14,6 +14,7 @@ from arc.errors import BusyError, InvalidInputError
 from arc.receipts import BackupReport, Executed, FlushReport, PushReport, VerifyReport, Written
 from arc.relation import Parameters
 from arc.store import AnswerLike, Store, parameters
+from arc.types import ColumnTypes
 
 if TYPE_CHECKING:
     from adbc_driver_manager.dbapi import Connection as AdbcConnection
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from arc.remote import Connection
     from arc.served import Served
     from arc.tail import TailSource
-    from arc.types import Durability, FileTimeUnit, OnConflict, Seconds
+    from arc.types import Durability, FileTimeUnit, FinerTimes, OnConflict, Seconds
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -112,6 +113,7 @@ class Engine(Store):
         string_columns: Sequence[str] | None = None,
         on_conflict: OnConflict | None = None,
         time_unit: FileTimeUnit | None = None,
+        finer_times: FinerTimes | None = None,
     ) -> None:
         self._native.set_column_types(
             database,
@@ -119,12 +121,11 @@ class Engine(Store):
             string_columns=string_columns,
             on_conflict=on_conflict,
             time_unit=time_unit,
+            finer_times=finer_times,
         )
 
-    def column_types(
-        self, database: str, *, table: str | None = None
-    ) -> tuple[list[str] | None, OnConflict | None, FileTimeUnit | None]:
-        return self._native.column_types(database, table=table)
+    def column_types(self, database: str, *, table: str | None = None) -> ColumnTypes:
+        return ColumnTypes(*self._native.column_types(database, table=table))
 
     def flush(self) -> FlushReport:
         return self._native.flush()
@@ -247,6 +248,7 @@ def open(
     string_columns: Sequence[str] | None = None,
     on_conflict: OnConflict = "reject",
     time_unit: FileTimeUnit = "ns",
+    finer_times: FinerTimes = "keep",
     flush_after: Seconds | None = None,
     memory_bytes: int | None = None,
     flush_bytes: int | None = None,
@@ -267,6 +269,7 @@ def open(
             string_columns=string_columns,
             on_conflict=on_conflict,
             time_unit=time_unit,
+            finer_times=finer_times,
             flush_after=flush_after,
             memory_bytes=memory_bytes,
             flush_bytes=flush_bytes,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
-from typing import Any, ClassVar, Literal, Protocol, Union
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Union
 
 
 class ArrowStream(Protocol):
@@ -52,6 +52,9 @@ nothing."""
 FileTimeUnit = Literal["ns", "us", "ms"]
 """Unit of the times in Parquet files."""
 
+FinerTimes = Literal["keep", "reject", "round"]
+"""What becomes of a point whose time is finer than that unit."""
+
 OnConflict = Literal["reject", "widen"]
 """What becomes of a value whose type is not its column's."""
 
@@ -60,3 +63,16 @@ Precision = Literal["ns", "us", "ms", "s", "m", "h"]
 
 Seconds = Union[float, timedelta]
 """A time span."""
+
+
+class ColumnTypes(NamedTuple):
+    """How strict a table or a database is about types; ``None`` where it does not say it itself."""
+
+    string_columns: list[str] | None
+    """Patterns of the names of new fields that are text."""
+    on_conflict: OnConflict | None
+    """What becomes of a value whose type is not its column's."""
+    time_unit: FileTimeUnit | None
+    """Unit of the times in Parquet files."""
+    finer_times: FinerTimes | None
+    """What becomes of a point whose time is finer than that unit."""

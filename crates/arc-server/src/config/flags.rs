@@ -46,6 +46,7 @@ pub(super) const GROUPS: [(&str, &[&str]); 11] = [
             "flush_wal_bytes",
             "pack_bytes",
             "time_unit",
+            "finer_times",
             "wal_segment_bytes",
             "compaction",
             "compaction_quiet",

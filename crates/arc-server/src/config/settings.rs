@@ -272,6 +272,18 @@ pub(super) const SETTINGS: &[Setting] = &[
         "Unit of the times in data files: ns, us or ms; Spark and others refuse ns; a file with a finer time takes the next unit that has it"
     ),
     setting!(
+        "finer_times",
+        "finer-times",
+        "HOW",
+        engine.column_types.finer_times,
+        |text: &str| text
+            .parse()
+            .map(|how| (how != arc_core::FinerTimes::Keep).then_some(how))
+            .map_err(|_| "keep, reject or round"),
+        |how: Option<arc_core::FinerTimes>| how.unwrap_or_default().to_string(),
+        "What becomes of a point whose time is finer than the time_unit: keep stores it as it is, reject refuses it, round makes its time the whole unit at or before it"
+    ),
+    setting!(
         "max_body_bytes",
         "max-body-bytes",
         "SIZE",

@@ -54,6 +54,31 @@ async fn a_database_and_a_measurement_say_the_unit_of_times_in_files() {
 }
 
 #[tokio::test]
+async fn a_database_and_a_measurement_say_what_becomes_of_finer_times() {
+    let mut server = Server::new();
+    let created = r#"{"name": "t", "time_unit": "ms", "finer_times": "round"}"#;
+    let reply = server.post("/api/v1/databases", created).await;
+    assert_eq!((reply.status.as_u16(), &reply.json()["finer_times"]), (201, &json!("round")));
+    assert_eq!(server.post("/write?db=t", "m v=1i 1000000\nm v=2i 1000001").await.status, 204);
+    let rows = server.post("/api/v1/query", r#"{"sql": "SELECT time, v FROM t.m"}"#).await.json();
+    assert_eq!(rows["data"], json!([["1970-01-01T00:00:00.001Z", 2]]));
+    let path = "/api/v1/databases/t/measurements/m";
+    assert_eq!(server.get(path).await.json()["finer_times"], json!("round"));
+    let changed = server.send(Method::PATCH, path, &[], r#"{"finer_times": "reject"}"#).await;
+    assert_eq!((changed.status.as_u16(), &changed.json()["finer_times"]), (200, &json!("reject")));
+    server = server.reopened();
+    assert_eq!(server.post("/write?db=t", "m v=3i 2000001").await.status, 400);
+    assert_eq!(server.post("/write?db=t", "m v=3i 2000000").await.status, 204);
+    let in_force = server.get(&format!("{path}/column-types")).await.json();
+    assert_eq!(in_force, json!({ "time_unit": "ms", "finer_times": "reject" }));
+    let changed = server.send(Method::PATCH, "/api/v1/databases/t", &[], r#"{"finer_times": null}"#).await;
+    assert_eq!((changed.status.as_u16(), &changed.json()["finer_times"]), (200, &Value::Null));
+    let changed = server.send(Method::PATCH, path, &[], r#"{"finer_times": null}"#).await;
+    assert_eq!(changed.json()["finer_times"], Value::Null);
+    assert_eq!(server.post("/write?db=t", "m v=4i 2000001").await.status, 204);
+}
+
+#[tokio::test]
 async fn what_cannot_be_set_is_said() {
     let server = Server::new();
     server.lines("m attr_a=1i 1").await;
@@ -71,6 +96,8 @@ async fn what_cannot_be_set_is_said() {
         (table, r#"{"on_conflict": 1}"#, 400, "expected \\\"reject\\\" or \\\"widen\\\""),
         (table, r#"{"time_unit": "s"}"#, 400, "expected ns, us or ms"),
         (database, r#"{"time_unit": 1}"#, 400, "expected \\\"ns\\\", \\\"us\\\" or \\\"ms\\\""),
+        (table, r#"{"finer_times": "drop"}"#, 400, "expected keep, reject or round"),
+        (database, r#"{"finer_times": 1}"#, 400, "expected \\\"keep\\\", \\\"reject\\\" or \\\"round\\\""),
         (table, r#"{"durability": "disk"}"#, 400, "unknown key \\\"durability\\\""),
         (table, "{}", 400, "expected"),
         ("/api/v1/databases/t/measurements/n", r#"{"on_conflict": "widen"}"#, 404, "n"),
@@ -92,7 +119,8 @@ async fn the_settings_of_the_server_hold_where_nobody_says_anything() {
         config.engine.column_types = arc_core::ColumnTypes::new()
             .string_columns(["attr_*"])
             .on_conflict(arc_core::OnConflict::Widen)
-            .time_unit(arc_core::FileTimeUnit::Millisecond);
+            .time_unit(arc_core::FileTimeUnit::Millisecond)
+            .finer_times(arc_core::FinerTimes::Round);
     });
     // As the SDK does, which has integers and floats in one column.
     for value in ["1", "2.5"] {
@@ -107,7 +135,10 @@ async fn the_settings_of_the_server_hold_where_nobody_says_anything() {
     assert_eq!(described["on_conflict"], Value::Null);
     for path in ["t/measurements/cpu", "t/measurements/none", "none/measurements/none"] {
         let in_force = server.get(&format!("/api/v1/databases/{path}/column-types")).await.json();
-        assert_eq!(in_force, json!({ "on_conflict": "widen", "string_columns": ["attr_*"], "time_unit": "ms" }));
+        let expected = json!({
+            "on_conflict": "widen", "string_columns": ["attr_*"], "time_unit": "ms", "finer_times": "round"
+        });
+        assert_eq!(in_force, expected);
     }
     let described = server.get("/api/v1/databases/t/measurements/cpu").await.json();
     assert_eq!((&described["on_conflict"], &described["string_columns"]), (&json!("widen"), &json!(["attr_*"])));

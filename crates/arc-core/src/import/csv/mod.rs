@@ -35,6 +35,7 @@ use super::{
 };
 use crate::{
     Error, Result,
+    ingest::TimeRules,
     model::{ColumnKind, TIME_COLUMN},
 };
 
@@ -60,7 +61,7 @@ pub(super) fn read(
     let mut types = CsvTypes::new(&file, known)?;
     let decided = if types.some_unknown(&file) { infer(&file, &time, &mut types.0)? } else { Vec::new() };
     let shape = file.shape(&types, decided, &time);
-    let mut piece = CsvPiece::new(&file, table, types, time);
+    let mut piece = CsvPiece::new(&file, table, types, time, TimeRules::new(&known.types));
     let mut shape = Some(shape);
     let (mut reader, mut record) = (file.open()?, ByteRecord::new());
     while file.next(&mut reader, &mut record)? {
@@ -250,6 +251,7 @@ struct CsvPiece<'a> {
     file: &'a CsvFile<'a>,
     table: &'a str,
     time: TimeReader,
+    rules: TimeRules,
     columns: Vec<FileColumn<'a>>,
     times: Vec<i64>,
     /// Where it begins in the file, decompressed.
@@ -261,7 +263,7 @@ struct CsvPiece<'a> {
 }
 
 impl<'a> CsvPiece<'a> {
-    fn new(file: &'a CsvFile<'a>, table: &'a str, types: CsvTypes, time: TimeReader) -> Self {
+    fn new(file: &'a CsvFile<'a>, table: &'a str, types: CsvTypes, time: TimeReader, rules: TimeRules) -> Self {
         let columns = file.header.names.iter().zip(&file.header.roles).zip(types.0).map(|((name, role), cell)| {
             let cell = cell.filter(|_| *role == ColumnRole::Value);
             FileColumn { name, values: cell.map(CellColumn::new) }
@@ -270,6 +272,7 @@ impl<'a> CsvPiece<'a> {
             file,
             table,
             time,
+            rules,
             columns: columns.collect(),
             times: Vec::new(),
             start: 0,
@@ -308,7 +311,7 @@ impl<'a> CsvPiece<'a> {
             let (found, expected) = (record.len(), self.columns.len());
             return Err(("", format!("the row has {found} values, expected {expected}")));
         }
-        let time = self.file.time(record).and_then(|text| self.time.read(&text));
+        let time = self.file.time(record).and_then(|text| self.rules.fit(self.time.read(&text)?));
         let time = time.map_err(|reason| (self.file.header.time_name.as_str(), reason))?;
         let mut cells = Vec::with_capacity(record.len());
         for (text, column) in record.iter().zip(&self.columns) {

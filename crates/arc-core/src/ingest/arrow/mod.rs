@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use arrow::{
     array::{Array, ArrayRef, RecordBatch},
+    buffer::ScalarBuffer,
     compute::cast,
     datatypes::{DataType, Field, TimeUnit},
     util::display::array_value_to_string,
@@ -26,8 +27,9 @@ use arrow::{
 use bytes::Bytes;
 
 use self::{tags::TagColumn, time::time_values, zero_copy::BorrowedBatches};
-use super::staged::{
-    Context, Staged, StagedTable, TableIndex, check_column_name, check_distinct, no_tags_later, type_name,
+use super::{
+    staged::{Context, Staged, StagedTable, TableIndex, check_column_name, check_distinct, no_tags_later, type_name},
+    times::TimeChecks,
 };
 use crate::{
     Error, Result,
@@ -44,6 +46,7 @@ use crate::{
 
 pub use expanded::expanded_bytes;
 pub(crate) use stream::of_file;
+pub(crate) use time::with_whole_times;
 #[cfg(feature = "import")]
 pub(crate) use {
     file::{FileStream, needs_footer},
@@ -115,6 +118,7 @@ fn decode_within(
         keeps_width: false,
         budget: terms.most_bytes,
         kept: BorrowedBatches::new(body, terms.may_keep),
+        has_own_times: false,
         context,
     };
     let fed: Result<(), StreamFault> = stream::batches(body, terms.most_bytes, |batch| Ok(batches.append(batch)?));
@@ -122,6 +126,7 @@ fn decode_within(
         StreamFault::Stream(reason) => invalid(reason),
         StreamFault::Batch(error) => error,
     })?;
+    let has_own_times = batches.has_own_times;
     let kept = batches.kept.finish()?;
     if context.is_checked() && !into.added.is_empty() {
         let columns = into.base.schema.columns.iter().chain(&into.added);
@@ -133,6 +138,7 @@ fn decode_within(
         check_distinct(into.name(), kept.chain(copied)).map_err(invalid)?;
     }
     into.kept = kept;
+    staged.has_own_times = has_own_times;
     Ok(staged)
 }
 
@@ -169,6 +175,7 @@ struct Batches<'a> {
     /// Bytes that values may still take beyond their buffers.
     budget: usize,
     kept: BorrowedBatches,
+    has_own_times: bool,
     context: &'a Context<'a>,
 }
 
@@ -178,7 +185,10 @@ impl Batches<'_> {
         let Some(time) = batch.column_by_name(self.time_column) else {
             return Err(invalid(format!("there is no column {:?} for the time", self.time_column)));
         };
-        let time = time_values(time, self.time_column, self.context.precision).map_err(invalid)?;
+        let mut time = time_values(time, self.time_column, self.context.precision).map_err(invalid)?;
+        if self.context.times == TimeChecks::All {
+            time = self.fit_times(&time)?;
+        }
         let schema = batch.schema();
         self.keeps_width = schema.metadata().get(INTEGER_WIDTH).is_some_and(|width| width == KEEP);
         let is_kept = self.kept.takes(batch.num_rows(), self.table.rows.len());
@@ -215,6 +225,17 @@ impl Batches<'_> {
         rows.series.extend(series);
         rows.time.extend_from_slice(&time);
         Ok(())
+    }
+
+    /// Returns the times that the rows get.
+    fn fit_times(&mut self, times: &ScalarBuffer<i64>) -> Result<ScalarBuffer<i64>> {
+        let rules = self.table.time_rules(self.context);
+        let fit = |(row, time): (usize, &i64)| {
+            rules.fit(*time).map_err(|reason| invalid(format!("row {}: {reason}", self.rows + row + 1)))
+        };
+        let fitted: ScalarBuffer<i64> = times.iter().enumerate().map(fit).collect::<Result<_>>()?;
+        self.has_own_times |= fitted != *times;
+        Ok(fitted)
     }
 
     /// Checks that no column comes twice or is of a type that nobody knows here, and that all declared tags are there.
@@ -295,7 +316,7 @@ impl Batches<'_> {
     }
 
     /// Checks a new column, and returns its values in the type that it gets: one for all numbers of a kind and one for all
-    /// times, which is that of times in files, so that the first write decides no width and no unit; the own one where that cannot be every value.
+    /// times, so that the first write decides no width and no unit; the own one where that cannot be every value.
     fn new_column(&mut self, name: &str, array: &ArrayRef) -> Result<ArrayRef> {
         check_column_name("column", name).and_then(|()| self.table.check_column_count(1)).map_err(invalid)?;
         let own = array.data_type();
@@ -316,7 +337,8 @@ impl Batches<'_> {
         let widest = widest_type(own);
         self.reserve_growth(name, array, &widest)?;
         if widest == time_type()
-            && let Conversion::Exact(array) = converted(array, &self.table.rules(self.context).time_unit().time_type())?
+            && let Conversion::Exact(array) =
+                converted(array, &self.table.rules(self.context).times().unit.column_type())?
         {
             return Ok(array);
         }

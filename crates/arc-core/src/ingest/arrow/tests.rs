@@ -424,7 +424,9 @@ fn new_columns_of_times_have_the_unit_of_files_if_it_has_them() {
     let utc = |unit| DataType::Timestamp(unit, Some("UTC".into()));
     let [ns, us, s] = [TimeUnit::Nanosecond, TimeUnit::Microsecond, TimeUnit::Second].map(utc);
     assert_eq!(of(&ColumnTypes::new()), [ns.clone(), ns.clone(), s]);
-    assert_eq!(of(&ColumnTypes::new().time_unit(FileTimeUnit::Microsecond)), [us.clone(), ns, us]);
+    for unit in [FileTimeUnit::Microsecond, FileTimeUnit::Millisecond] {
+        assert_eq!(of(&ColumnTypes::new().time_unit(unit)), [us.clone(), ns.clone(), us.clone()]);
+    }
 }
 
 fn widening() -> ColumnTypes {

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::{LineFault, LpDecoder, Mode};
 use crate::{
     buffer::Scalar,
+    ingest::times::TimeChecks,
     registry::{FoundSeries, SeriesCache, Shape, Table},
 };
 use arc_lp::{FieldValue, Text};
@@ -168,9 +169,16 @@ impl<'a> LpDecoder<'a, '_> {
     /// Ends a staged row.
     #[inline(always)]
     pub(super) fn finish_row(&mut self, timestamp: Option<i64>) -> Result<(), LineFault> {
+        if timestamp.is_none() && self.context.times != TimeChecks::None {
+            // Its table may have a unit.
+            self.leave_row_format();
+            return self.finish(timestamp);
+        }
         let time = self.time_of(timestamp)?;
         let Some(series) = self.line.series else { return Err(LineFault::from("no series".to_owned())) };
-        self.untimed += i64::from(timestamp.is_none());
+        if timestamp.is_none() {
+            self.count_untimed(time);
+        }
         self.staged.rows.end_row(time, series, self.row_format.slot);
         if let Some(table) = self.row_format.tables.get_mut(self.row_format.slot) {
             table.lines += 1;

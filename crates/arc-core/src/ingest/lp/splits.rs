@@ -24,6 +24,7 @@ use crate::{
         TypePolicy,
         decode_pool::SharedWork,
         staged::{MAX_CELLS, StagedTable},
+        times::TimeChecks,
     },
     registry::Database,
     sync::{Condvar, Mutex},
@@ -122,6 +123,7 @@ impl Splits {
             skip: &[],
             types: TypePolicy::STRICT,
             most_cells: MAX_CELLS,
+            times: TimeChecks::None,
         };
         // Recursive, for a writer may be waiting for the thread that has the body, who has the lock
         // and waits for this.

@@ -22,7 +22,10 @@ use super::{
 use crate::{
     Result,
     buffer::{ColumnValues, SeriesId},
-    ingest::staged::{StagedTable, check_column_name, check_distinct, no_tags_later, short, type_conflict},
+    ingest::{
+        staged::{StagedTable, check_column_name, check_distinct, no_tags_later, short, type_conflict},
+        times::TimeChecks,
+    },
     model::{ColumnKind, TIME_COLUMN, tag_type},
 };
 
@@ -55,7 +58,7 @@ impl<'a> MsgpackDecoder<'a, '_> {
     ) -> Result<MsgpackReader<'a>, ItemFault> {
         let at = self.find(name);
         let table = at.and_then(|at| self.staged.tables.get(at));
-        let columns = self.read_columns(name, table, &mut reader)?;
+        let mut columns = self.read_columns(name, table, &mut reader)?;
         let has_primary_key = !self.context.tags.is_empty();
         if has_primary_key && table.is_some_and(|table| !table.has_primary_key()) {
             return refuse(no_tags_later(name));
@@ -68,11 +71,22 @@ impl<'a> MsgpackDecoder<'a, '_> {
             let fields = columns.fields.iter().map(|(name, _)| table.position(name));
             table.check_columns(columns.rows, fields, self.context.most_cells).map_err(ItemFault::item)?;
         }
-        let untimed = if columns.time.is_none() { columns.rows } else { 0 };
-        let untimed = (0..untimed).map(|_| self.receive_time()).collect();
+        let times = match columns.time.take() {
+            Some(times) => self.fit_times(at, times)?,
+            None => (0..columns.rows).map(|_| self.receive_time(at)).collect(),
+        };
         let Some(table) = self.staged.tables.get_mut(at) else { return refuse("no table") };
-        append(table, columns, untimed, has_primary_key)?;
+        append(table, columns, times, has_primary_key)?;
         Ok(reader)
+    }
+
+    fn fit_times(&mut self, at: usize, mut times: Vec<i64>) -> Result<Vec<i64>, ItemFault> {
+        let checked = if self.context.times == TimeChecks::All { times.as_mut_slice() } else { &mut [] };
+        for (row, time) in checked.iter_mut().enumerate() {
+            let refused = |reason| ItemFault::item(format!("column \"time\", row {}: {reason}", row + 1));
+            *time = self.fit_time(at, *time).map_err(refused)?;
+        }
+        Ok(times)
     }
 
     fn read_columns(
@@ -197,12 +211,11 @@ fn tag_values<'a>(
 fn append(
     table: &mut StagedTable,
     columns: CheckedColumns<'_>,
-    untimed: Vec<i64>,
+    times: Vec<i64>,
     tags_declared: bool,
 ) -> Result<(), ItemFault> {
     let series = if table.has_primary_key() { series(table, &columns.tags, columns.rows)? } else { Vec::new() };
     if !tags_declared {
-        let times = columns.time.as_deref().unwrap_or(&untimed);
         let primary_keys = series.iter().copied().zip(times.iter().copied());
         check_distinct(table.name(), primary_keys).map_err(ItemFault::item)?;
     }
@@ -229,11 +242,10 @@ fn append(
             table.rows.column(index, &data_type, rows).append(&values)?;
         }
     }
-    let time = columns.time.unwrap_or(untimed);
     if rows == 0 {
-        table.rows.time = time;
+        table.rows.time = times;
     } else {
-        table.rows.time.extend_from_slice(&time);
+        table.rows.time.extend_from_slice(&times);
     }
     Ok(())
 }

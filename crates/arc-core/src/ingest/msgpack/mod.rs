@@ -24,7 +24,10 @@ use reader::{Malformed, MsgpackReader, MsgpackValue};
 use rows::RowScratch;
 use time::Time;
 
-use super::staged::{Context, MAX_COLUMNS, Staged, TableIndex};
+use super::{
+    staged::{Context, MAX_COLUMNS, Staged, TableIndex},
+    times::TimeRules,
+};
 use crate::{Error, Precision, Result};
 
 /// Most columns, fields or tags that one map may have: checks among them must stay cheap.
@@ -51,7 +54,6 @@ pub(crate) fn decode(body: &[u8], context: &Context<'_>) -> Result<Staged> {
         item: Item::default(),
         rows: RowScratch::default(),
         row_unit: context.precision,
-        untimed: 0,
     };
     let items = items(&mut decoder.reader)?;
     for number in 1..=items as u64 {
@@ -138,8 +140,6 @@ struct MsgpackDecoder<'a, 'c> {
     /// Unit of the times of all rows: the declared one, or what the first row that has a number for
     /// its time implies.
     row_unit: Option<Precision>,
-    /// Points stored so far that had no time.
-    untimed: i64,
 }
 
 impl MsgpackDecoder<'_, '_> {
@@ -190,11 +190,24 @@ impl MsgpackDecoder<'_, '_> {
         Some(self.last)
     }
 
-    /// Returns the time of the next point without one, and counts it.
-    fn receive_time(&mut self) -> i64 {
-        let time = self.context.receive_ns.saturating_add(self.untimed);
-        self.untimed = self.untimed.saturating_add(1);
+    /// Returns the time of the next point without one of table `at`, and counts it.
+    fn receive_time(&mut self, at: usize) -> i64 {
+        let unit = self.time_rules(at).unit;
+        let time = self.staged.untimed.next(self.context.receive_ns, unit);
+        self.staged.untimed.count(self.context.receive_ns, time, unit);
+        self.staged.has_own_times |= !unit.is_nanosecond();
         time
+    }
+
+    /// Returns the time that a point of table `at` gets.
+    fn fit_time(&mut self, at: usize, time: i64) -> Result<i64, String> {
+        let fitted = self.time_rules(at).fit(time)?;
+        self.staged.has_own_times |= fitted != time;
+        Ok(fitted)
+    }
+
+    fn time_rules(&self, at: usize) -> TimeRules {
+        self.staged.tables.get(at).map_or_else(TimeRules::default, |table| table.time_rules(self.context))
     }
 }
 

@@ -12,6 +12,7 @@ use crate::{
     ingest::{
         row_rules::{RowRules, comes_twice, named_as_a_tag},
         staged::{Context, StagedTable, check_column_name, type_conflict},
+        times::TimeChecks,
     },
     model::{Column, ColumnKind, may_become, tag_type},
 };
@@ -63,7 +64,11 @@ impl<'a> MsgpackDecoder<'a, '_> {
             let tags = self.rows.tags.iter().filter(|(name, _)| table.position(name).is_none()).count();
             table.check_size(tags + self.rows.new.len(), self.context).map_err(ItemFault::item)?;
         }
-        let time = time.unwrap_or_else(|| self.receive_time());
+        let time = match time {
+            Some(time) if self.context.times != TimeChecks::All => time,
+            Some(time) => self.fit_time(at, time).map_err(ItemFault::item)?,
+            None => self.receive_time(at),
+        };
         let Some(table) = self.staged.tables.get_mut(at) else { return refuse("no table") };
         let series = match series {
             Some(series) => Some(series),
