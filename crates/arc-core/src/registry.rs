@@ -163,8 +163,12 @@ impl Database {
     /// Sets how strict a table of it is about types and times, or the tables that do not say it
     /// themselves.
     pub(crate) fn set_column_types(&self, table: Option<&Table>, types: ColumnTypes) {
-        self.has_time_unit.fetch_or(types.has_unit(), Ordering::Relaxed);
-        self.has_finer_times.fetch_or(types.has_finer_times(), Ordering::Relaxed);
+        if types.has_unit() {
+            self.has_time_unit.store(true, Ordering::Relaxed);
+        }
+        if types.has_finer_times() {
+            self.has_finer_times.store(true, Ordering::Relaxed);
+        }
         table.map_or(&self.column_types, |table| &table.column_types).store(Arc::new(types));
     }
 
