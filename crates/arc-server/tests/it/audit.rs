@@ -52,6 +52,18 @@ async fn each_change_is_a_row_that_says_who_what_and_how_it_ended() {
 }
 
 #[tokio::test]
+async fn a_server_that_refuses_finer_times_keeps_its_log() {
+    let closed = Closed::with(|config| {
+        let types = arc_core::ColumnTypes::new().time_unit(arc_core::FileTimeUnit::Millisecond);
+        config.engine.column_types = types.finer_times(arc_core::FinerTimes::Reject);
+    });
+    let made = closed.send(&closed.admin, Method::POST, "/api/v1/databases", r#"{"name": "office"}"#).await;
+    assert_eq!(made.status, 201);
+    let expected = json!([["write database \"office\"", 0]]);
+    assert_eq!(audit(&closed, "change, CAST(time AS BIGINT) % 1000000 AS finer").await, expected);
+}
+
+#[tokio::test]
 async fn the_log_is_for_administrators_and_nobody_changes_it() {
     let closed = Closed::with(|config| config.delete.enabled = true);
     let reader = closed.token(json!({"name": "reader", "permissions": ["read", "write", "delete"]})).await;
