@@ -1,7 +1,7 @@
 //! What opening, committing and merging cost: the parts of the engine that run beside reading and
 //! writing.
 //!
-//!     cargo run --release -p arc-benches --no-default-features --features engine --bin upkeep -- [--out DIR] [replay] [catalog] [merge]
+//!     cargo run --release -p arc-benches --no-default-features --features engine --bin upkeep -- [--out DIR] [replay] [catalog] [snapshots] [merge]
 //!
 //! Prints the tables of docs/performance.md; with `--out` they are written to DIR as well, where
 //! `figures` looks for them. The databases go below the folder for temporary files (`TMPDIR`),
@@ -34,7 +34,12 @@ const FILES: u64 = 100_000;
 const TABLES: u64 = 2_000;
 
 fn main() -> ExitCode {
-    run(&[("replay", Box::new(replay)), ("catalog", Box::new(catalog)), ("merge", Box::new(merge))])
+    run(&[
+        ("replay", Box::new(replay)),
+        ("catalog", Box::new(catalog)),
+        ("snapshots", Box::new(snapshots)),
+        ("merge", Box::new(merge)),
+    ])
 }
 
 /// A gigabyte of requests in the log and no data file, as `kill -9` may leave it, and the time to
@@ -146,6 +151,58 @@ fn catalog() -> Outcome<String> {
                 format!("{:.2}", median.as_secs_f64() * 1e3),
                 format!("{took:.3}"),
                 format!("{cpu:.3}"),
+            ],
+        );
+    }
+    engine.close()?;
+    Ok(table)
+}
+
+/// The time to open a directory of 20,000 files the more snapshots it has, one after each day on which a
+/// hundred files come and are merged.
+fn snapshots() -> Outcome<String> {
+    let mut table = heading(&["snapshots", "data files", "CREATE SNAPSHOT, median ms", "open s", "CPU of opening s"]);
+    let folder = tempfile::tempdir()?;
+    let mut options = Options::default();
+    (options.compaction, options.history) = (false, Duration::ZERO);
+    let open = || Engine::builder(folder.path()).options(options.clone()).open();
+    let mut engine = open()?;
+    let write = WriteOptions::new().durability(Durability::Memory);
+    let points = |engine: &Engine, tables: u64, day: u64| -> Outcome<()> {
+        let tick = 1_735_689_600_000_000_000 + day * 86_400_000_000_000;
+        let body: String = (0..tables).map(|table| format!("table{table},host=a value={day} {tick}\n")).collect();
+        stored(engine.submit_lp("bench", body.into(), &write))?;
+        Ok(engine.flush().map(drop)?)
+    };
+    for day in 0..10 {
+        points(&engine, TABLES, day)?;
+    }
+    let (mut made, mut times) = (0, Vec::new());
+    for target in [0, 30, 365] {
+        while made < target {
+            points(&engine, 100, 10 + made)?;
+            engine.compact()?;
+            let start = Instant::now();
+            engine.create_snapshot(&format!("day{made}"))?;
+            times.push(start.elapsed());
+            made += 1;
+        }
+        let stats = engine.stats();
+        engine.close()?;
+        drop(engine);
+        let start = Started::now();
+        engine = open()?;
+        let (took, cpu) = start.elapsed();
+        times.sort_unstable();
+        let median = times.get(times.len() / 2).copied().unwrap_or_default();
+        line(
+            &mut table,
+            &[
+                stats.snapshots.to_string(),
+                (stats.files + stats.retired_files).to_string(),
+                format!("{:.0}", median.as_secs_f64() * 1e3),
+                format!("{took:.2}"),
+                format!("{cpu:.2}"),
             ],
         );
     }

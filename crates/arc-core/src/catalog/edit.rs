@@ -65,7 +65,7 @@ pub(crate) struct ManifestEdit {
 }
 
 /// A state of the manifest that is kept under a name.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct NamedSnapshot {
     /// The commit after which it was so; there is a snapshot object of that number.
     pub(crate) number: u64,

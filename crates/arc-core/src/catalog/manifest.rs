@@ -16,6 +16,7 @@ mod begin;
 mod find;
 mod follow;
 mod history;
+mod kept;
 mod rewrite;
 
 use std::{io::ErrorKind, path::Path, sync::Arc};
@@ -25,6 +26,7 @@ pub(crate) use begin::StreamStart;
 pub(crate) use follow::Advance;
 
 pub(crate) use self::history::{CommitMark, FoundHistory, HistoryWindow, ManifestHistory, MarkAt, PastFile};
+pub(super) use self::kept::read_kept;
 use super::{
     ManifestEdit, ManifestState, NamedSnapshot,
     object::{
@@ -63,6 +65,7 @@ pub(crate) struct Manifest {
 pub(super) struct Listing {
     pub(super) commits: Vec<u64>,
     pub(super) snapshots: Vec<u64>,
+    pub(super) kept: Vec<u64>,
     /// The newest commit such that it and all before it may be removed once they are not needed; 0
     /// if there is none.
     settled: u64,
@@ -304,7 +307,9 @@ impl Manifest {
         // stalled.
         let removable = oldest.map_or(0, |oldest| oldest.min(listing.settled).min(past));
         let commits = listing.commits.into_iter().filter(|number| *number <= removable);
-        let names: Vec<_> = snapshots.chain(commits.map(ObjectId::commit)).map(ObjectId::name).collect();
+        let unnamed = if self.state.snapshots.is_empty() { listing.kept } else { Vec::new() };
+        let removed = snapshots.chain(commits.map(ObjectId::commit)).chain(unnamed.into_iter().map(ObjectId::kept));
+        let names: Vec<_> = removed.map(ObjectId::name).collect();
         self.remove(&names);
     }
 
@@ -331,6 +336,7 @@ impl Listing {
                     listing.commits.push(number);
                 }
                 Some(ObjectId { kind: ObjectKind::Snapshot, number }) => listing.snapshots.push(number),
+                Some(ObjectId { kind: ObjectKind::Kept, number }) => listing.kept.push(number),
                 None if is_temporary(&name) => listing.temporary.push(name),
                 // Not ours: left alone.
                 None => {}

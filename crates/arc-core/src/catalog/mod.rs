@@ -8,6 +8,7 @@
 
 mod definition;
 mod edit;
+mod kept_files;
 mod layout;
 mod leases;
 mod manifest;
@@ -25,6 +26,7 @@ pub(crate) use definition::{comes_back, decode_schema, encode_schema};
 pub(crate) use edit::{
     ColumnTypesEdit, DropEdit, DurabilityEdit, ManifestEdit, NamedSnapshot, RetentionEdit, TableEdit,
 };
+pub(crate) use kept_files::KeptFiles;
 pub use layout::is_data_directory;
 pub(crate) use layout::{
     check_layout, check_log_is_there, check_marker, create_folders, is_of_volume, mark_log, open_layout, sync_parents,
@@ -38,7 +40,7 @@ pub(crate) use pushes::{Adoption, AdoptionEdit, AdoptionTable, PushStream};
 pub(crate) use receipts::{Fingerprint, IdempotencyRecord, ReceiptsEdit};
 pub(crate) use state::ManifestState;
 pub(crate) use store_marker::check_has_no_store;
-pub(crate) use survey::{ManifestSurvey, named_state, survey};
+pub(crate) use survey::{ManifestSurvey, listed_files, named_state, survey};
 #[cfg(feature = "object-store")]
 pub(crate) use {
     edit::WriterClaim,

@@ -31,10 +31,12 @@ pub(super) enum FormatVersion {
     /// With data files whose times are in a coarser unit than nanoseconds: a build that does not know
     /// them would take their bounds for nanoseconds.
     TimeUnits = 7,
+    /// A list of the files of states with names: a build that does not know it never looks at it.
+    KeptFiles = 8,
 }
 
 /// Newest version that is read.
-pub(crate) const NEWEST_VERSION: u32 = FormatVersion::TimeUnits as u32;
+pub(crate) const NEWEST_VERSION: u32 = FormatVersion::KeptFiles as u32;
 
 const MAGIC: [u8; 8] = *b"ARCMNFST";
 const HEADER_BYTES: usize = 48;
@@ -45,6 +47,7 @@ const CHECKED_BYTES: usize = HEADER_BYTES - 4;
 pub(super) const PAYLOAD_OFFSET: u64 = HEADER_BYTES as u64;
 pub(super) const PREVIOUS_OFFSET: u64 = 24;
 const SNAPSHOT_SUFFIX: &str = ".snapshot";
+const KEPT_SUFFIX: &str = ".kept";
 
 /// What an object holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +56,8 @@ pub(super) enum ObjectKind {
     Commit,
     /// The whole state after the commit of the same number.
     Snapshot,
+    /// Which files the states with names have, up to the state of the same number.
+    Kept,
 }
 
 /// Which object: the name of its file.
@@ -71,20 +76,26 @@ impl ObjectId {
         Self { kind: ObjectKind::Snapshot, number }
     }
 
+    pub(super) const fn kept(number: u64) -> Self {
+        Self { kind: ObjectKind::Kept, number }
+    }
+
     /// Returns the file's name. Twenty digits hold every number, so names sort as numbers do.
     pub(super) fn name(self) -> String {
         let suffix = match self.kind {
             ObjectKind::Commit => "",
             ObjectKind::Snapshot => SNAPSHOT_SUFFIX,
+            ObjectKind::Kept => KEPT_SUFFIX,
         };
         format!("{:020}{suffix}", self.number)
     }
 
     /// Returns the object that a file's name says, or `None` for any other file.
     pub(super) fn parse(name: &str) -> Option<Self> {
-        let (digits, kind) = match name.strip_suffix(SNAPSHOT_SUFFIX) {
-            Some(digits) => (digits, ObjectKind::Snapshot),
-            None => (name, ObjectKind::Commit),
+        let (digits, kind) = match name.split_at_checked(name.find('.').unwrap_or(name.len())) {
+            Some((digits, SNAPSHOT_SUFFIX)) => (digits, ObjectKind::Snapshot),
+            Some((digits, KEPT_SUFFIX)) => (digits, ObjectKind::Kept),
+            _ => (name, ObjectKind::Commit),
         };
         let id = Self { kind, number: digits.parse().ok()? };
         (id.name() == name).then_some(id)
@@ -112,6 +123,7 @@ fn header(id: ObjectId, version: u32, previous: u32, payload: &[u8]) -> (Vec<u8>
     let kind: u32 = match id.kind {
         ObjectKind::Commit => 1,
         ObjectKind::Snapshot => 2,
+        ObjectKind::Kept => 3,
     };
     let mut bytes = Vec::with_capacity(HEADER_BYTES + payload.len());
     bytes.extend_from_slice(&MAGIC);
@@ -183,6 +195,7 @@ mod tests {
             ("00000000000000000001", Some(ObjectId::commit(1))),
             ("18446744073709551615", Some(ObjectId::commit(u64::MAX))),
             ("00000000000000000128.snapshot", Some(ObjectId::snapshot(128))),
+            ("00000000000000000129.kept", Some(ObjectId::kept(129))),
             ("18446744073709551616", None),
             ("1", None),
             ("000000000000000000001", None),
@@ -190,6 +203,8 @@ mod tests {
             ("00000000000000000001.tmp", None),
             ("00000000000000000001.snapshot.tmp", None),
             ("00000000000000000001.snapshot.snapshot", None),
+            ("00000000000000000001.kept.snapshot", None),
+            ("00000000000000000001kept", None),
             ("", None),
         ];
         for (name, id) in cases {

@@ -19,8 +19,11 @@ use super::{
 };
 use crate::{
     ColumnTypes, Durability, SequenceNumber, Tombstone,
-    model::{CutName, DataFile},
+    model::{Column, CutName, DataFile},
 };
+
+/// What a table takes in memory that has no columns, no rows and no files.
+const TABLE_BYTES: usize = 1 << 10;
 
 /// Everything that the manifest says.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -121,6 +124,19 @@ impl ManifestState {
     /// Returns all live data files of all tables.
     pub(crate) fn files(&self) -> impl Iterator<Item = &Arc<DataFile>> {
         self.databases.values().flat_map(|database| database.tables.values()).flat_map(|table| &table.files)
+    }
+
+    /// Returns about how many bytes the tables take in memory that are made of it: their columns, and what
+    /// is known of their files.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let tables = self.databases.values().flat_map(|database| database.tables.values());
+        tables
+            .map(|table| {
+                let columns = table.schema.columns.iter().map(|column| size_of::<Column>() + column.name.len());
+                let files = table.files.iter().map(|file| file.memory_bytes());
+                TABLE_BYTES + columns.sum::<usize>() + files.sum::<usize>()
+            })
+            .sum()
     }
 
     /// Returns the data files that an edit takes out, which [`Self::check`] let pass.

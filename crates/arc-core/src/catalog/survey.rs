@@ -10,8 +10,8 @@ use std::{
 };
 
 use super::{
-    ManifestEdit, ManifestState,
-    manifest::{Listing, decode_payload, read_snapshot},
+    KeptFiles, ManifestEdit, ManifestState,
+    manifest::{Listing, decode_payload, read_kept, read_snapshot},
     object::{ObjectId, PAYLOAD_OFFSET, PREVIOUS_OFFSET, decode},
 };
 use crate::{
@@ -74,6 +74,17 @@ pub(crate) fn survey(vfs: &dyn Vfs, dir: &Path) -> Result<ManifestSurvey> {
 /// [`Error::Corrupt`] if it is missing or damaged, [`Error::Io`].
 pub(crate) fn named_state(vfs: &dyn Vfs, dir: &Path, number: u64) -> Result<ManifestState> {
     read_snapshot(&FolderLocation::new(vfs, dir), number).map(|(state, _)| state)
+}
+
+/// Reads the list of the files that states with names have, if there is one, and returns also where it is.
+///
+/// # Errors
+///
+/// [`Error::Io`] if it cannot be said which objects there are. The inner one says why the list cannot be read.
+pub(crate) fn listed_files(vfs: &dyn Vfs, dir: &Path) -> Result<Option<(PathBuf, Result<KeptFiles>)>> {
+    let location = FolderLocation::new(vfs, dir);
+    let newest = Listing::read(&location)?.kept.last().copied();
+    Ok(newest.map(|number| (location.path(&ObjectId::kept(number).name()), read_kept(&location, number))))
 }
 
 /// Looks through the manifest in `location`, which may be missing.

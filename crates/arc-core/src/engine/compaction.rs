@@ -144,10 +144,7 @@ impl Shared {
         let now_ns = self.clock.now_ns();
         round.report.removed_files += self.remove_retired(now_ns);
         crash_point("compaction::removed");
-        let kept_ns = now_ns.saturating_sub(self.history_from_ns(now_ns)).saturating_add(self.grace_ns());
-        let snapshots = self.past.snapshots();
-        let has_name = |path: &str| snapshots.values().any(|held| held.files.as_ref().is_some_and(|all| all.has(path)));
-        round.note_due(self.retired.next_due_ns(now_ns, kept_ns, has_name));
+        round.note_due(self.retired_due_ns(now_ns));
         round.note_due(self.history_due_ns(now_ns));
         round
     }

@@ -140,8 +140,8 @@ impl Engine {
         crash_point("push::cut");
         let range = SeqRange { after: stream.as_ref().map(|cut| cut.seq), to: cut.seq };
         shared.carry_out_deletes(range)?;
-        let list = |state: &ManifestState, _| Ok(files_in(state, range));
-        let (tables, pinned) = self.pin(list)?;
+        let (pinned, _) = shared.pin()?;
+        let tables = files_in(&pinned.state, range);
         let from = stream.map(|cut| cut.name);
         Ok(Some(CutFiles { from, cut: cut.name, is_new, tables, _pinned: pinned }))
     }

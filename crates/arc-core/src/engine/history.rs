@@ -20,9 +20,11 @@ use super::{
 };
 use crate::{
     Error, Options, Result, SequenceNumber,
-    catalog::{FoundHistory, HistoryWindow, Manifest, ManifestEdit, ManifestHistory, ManifestState, MarkAt},
+    catalog::{
+        HistoryWindow, KeptFiles, Manifest, ManifestEdit, ManifestHistory, ManifestState, MarkAt, NamedSnapshot,
+    },
     memory::MemoryBudget,
-    model::{PastMoment, WAL_DIR},
+    model::{PastMoment, SnapshotInfo, WAL_DIR},
     registry::Registry,
     sync::Mutex,
     vfs::Vfs,
@@ -33,35 +35,63 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Past {
     commits: Arc<ManifestHistory>,
-    snapshots: Mutex<BTreeMap<String, HeldSnapshot>>,
+    named: Mutex<NamedStates>,
     at_hand: StatesAtHand,
 }
 
-/// A state that has a name.
-#[derive(Debug, Clone)]
-pub(super) struct HeldSnapshot {
-    pub(super) number: u64,
-    pub(super) time_ns: i64,
-    /// Nothing if its state could not be read.
-    pub(super) files: Option<Arc<Hold>>,
+/// The states that have names, and which files they have.
+#[derive(Debug, Default)]
+struct NamedStates {
+    states: BTreeMap<String, NamedSnapshot>,
+    /// Knows all of them, but for those that could not be read.
+    kept: KeptFiles,
 }
 
 impl Past {
-    pub(super) fn new(manifest: &Manifest) -> Self {
-        Self { commits: manifest.history(), snapshots: Mutex::default(), at_hand: StatesAtHand::default() }
+    pub(super) fn new(manifest: &Manifest, kept: KeptFiles) -> Self {
+        let named = Mutex::new(NamedStates { states: manifest.state().snapshots.clone(), kept });
+        Self { commits: manifest.history(), named, at_hand: StatesAtHand::default() }
     }
 
-    /// Returns all states that have names.
-    pub(super) fn snapshots(&self) -> BTreeMap<String, HeldSnapshot> {
-        self.snapshots.lock().clone()
+    /// Returns how many states have names.
+    pub(super) fn snapshot_count(&self) -> usize {
+        self.named.lock().states.len()
     }
 
-    pub(super) fn add_snapshot(&self, name: &str, held: HeldSnapshot) {
-        self.snapshots.lock().insert(name.to_owned(), held);
+    /// Returns all states that have names, with what they have of the files that `is_gone` says.
+    pub(super) fn snapshots(&self, is_gone: impl Fn(&str) -> bool) -> Vec<SnapshotInfo> {
+        let named = self.named.lock();
+        named.kept.snapshots(&named.states, is_gone)
+    }
+
+    /// Adds the state of now, and writes which files it has beside the others.
+    pub(super) fn add_snapshot(&self, name: &str, snapshot: NamedSnapshot, manifest: &Manifest) {
+        let mut named = self.named.lock();
+        named.kept.add(snapshot, manifest.state());
+        named.states.insert(name.to_owned(), snapshot);
+        manifest.write_kept(&named.kept);
     }
 
     pub(super) fn remove_snapshot(&self, name: &str) {
-        self.snapshots.lock().remove(name);
+        let mut named = self.named.lock();
+        if let Some(NamedSnapshot { number, .. }) = named.states.remove(name) {
+            named.kept.remove(number);
+        }
+    }
+
+    /// Hands over which files the states with names have; returns nothing if one cannot be read now, and
+    /// which files it has is not known.
+    pub(super) fn with_kept<T>(&self, act: impl FnOnce(&KeptFiles) -> T) -> Option<T> {
+        let mut named = self.named.lock();
+        if !named.states.values().all(|snapshot| named.kept.knows(*snapshot)) {
+            let failed = |error: &Error| tracing::warn!(%error, "no snapshot can be read: no data file is removed");
+            let found = self.commits.kept_files(&named.states).inspect_err(failed).ok()?;
+            named.kept = found.files;
+            if found.is_damaged {
+                return None;
+            }
+        }
+        Some(act(&named.kept))
     }
 }
 
@@ -113,10 +143,12 @@ impl PastState {
     /// Returns what a manifest says, with no rows but those in files, which `files` keeps.
     pub(super) fn new(state: &ManifestState, files: Arc<dyn Debug + Send + Sync>, memory: &Arc<MemoryBudget>) -> Self {
         let registry = Arc::new(registry_of(state));
-        Self { registry, _files: files, memory: Arc::clone(memory), held_bytes: 0 }
+        let held_bytes = state.memory_bytes();
+        memory.take(held_bytes);
+        Self { registry, _files: files, memory: Arc::clone(memory), held_bytes }
     }
 
-    /// Returns the bytes of its rows that are in memory.
+    /// Returns the bytes that it takes: those of its rows that are in memory, and of what its tables are.
     pub(super) fn held_bytes(&self) -> usize {
         self.held_bytes
     }
@@ -152,34 +184,6 @@ impl Shared {
         }
         let next = self.past.commits.marks().get(1)?.time_ns;
         next.checked_add(now_ns.saturating_sub(from_ns(&self.options, now_ns)))
-    }
-
-    /// Takes over what opening has found of older states.
-    pub(super) fn take_found(&self, found: FoundHistory) {
-        self.retired.add_past(found.files);
-        let manifest = self.manifest.lock();
-        for (name, named) in &manifest.state().snapshots {
-            let (number, time_ns) = (named.number, named.time_ns);
-            self.past.add_snapshot(name, HeldSnapshot { number, time_ns, files: None });
-        }
-        self.hold_snapshots();
-    }
-
-    /// Holds the files of all snapshots; returns false if one cannot be read now, and which files it has
-    /// is not known.
-    pub(super) fn hold_snapshots(&self) -> bool {
-        let mut snapshots = self.past.snapshots.lock();
-        let mut are_held = true;
-        for (name, held) in snapshots.iter_mut().filter(|(_, held)| held.files.is_none()) {
-            match self.past.commits.state_at(held.number) {
-                Ok(state) => held.files = Some(Arc::new(self.retired.hold(&state))),
-                Err(error) => {
-                    tracing::warn!(name, %error, "a snapshot cannot be read: no data file is removed before it can, or is dropped");
-                    are_held = false;
-                }
-            }
-        }
-        are_held
     }
 
     /// Forgets the states that are too old by now, and lets go of their part of the log. Their
@@ -230,10 +234,12 @@ impl Shared {
     /// Returns the number and the state of a snapshot, and what keeps its files.
     pub(super) fn state_of_snapshot(&self, name: &str) -> Result<(u64, ManifestState, Arc<Hold>)> {
         let missing = || Error::SnapshotNotFound { snapshot: name.to_owned() };
-        let held = self.past.snapshots.lock().get(name).cloned().ok_or_else(missing)?;
-        let state = self.past.commits.state_at(held.number)?;
-        let files = held.files.unwrap_or_else(|| Arc::new(self.retired.hold(&state)));
-        Ok((held.number, state, files))
+        let named = self.past.named.lock();
+        let number = named.states.get(name).ok_or_else(missing)?.number;
+        // While its name keeps its files.
+        let files = Arc::new(self.retired.hold(number));
+        drop(named);
+        Ok((number, self.past.commits.state_at(number)?, files))
     }
 
     fn state_at_time(&self, time_ns: i64) -> Result<Arc<PastState>> {
@@ -268,8 +274,8 @@ impl Shared {
         let found = self.past.commits.at(time_ns, now_ns).filter(|_| is_there);
         let Some(MarkAt { mark, through }) = found else { return Err(self.too_old(time_ns, now_ns)) };
         let log = self.log.pin(mark.flushed);
+        let files = Arc::new(self.retired.hold(mark.number));
         let state = self.past.commits.state_at(mark.number)?;
-        let files = Arc::new(self.retired.hold(&state));
         // Had it been forgotten by now, its files might be gone, which were not held before.
         let is_over = self.past.commits.oldest().is_none_or(|oldest| oldest.number > mark.number);
         if is_over || log.first_seq > mark.flushed.next() {

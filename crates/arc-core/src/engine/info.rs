@@ -225,7 +225,7 @@ impl Engine {
                 stats.replayed_writes = shared.keys.replayed();
                 let (retired_files, retired_bytes) = shared.retired.totals();
                 (stats.retired_files, stats.retired_bytes) = (retired_files as u64, retired_bytes);
-                stats.snapshots = shared.past.snapshots().len() as u64;
+                stats.snapshots = shared.past.snapshot_count() as u64;
                 stats.history_log_bytes = shared.log.released_bytes();
                 (stats, &shared.memory)
             }

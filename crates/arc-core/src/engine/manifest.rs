@@ -8,7 +8,7 @@ use std::{ops::Deref, sync::Arc};
 use super::{context::EngineContext, queue::Queue, retired::Retired};
 use crate::{
     Result, SequenceNumber,
-    catalog::{Manifest, ManifestEdit},
+    catalog::{Manifest, ManifestEdit, NamedSnapshot},
     sync::{Mutex, MutexGuard},
 };
 
@@ -85,11 +85,12 @@ impl LockedManifest<'_> {
         self.note_commit(committed)
     }
 
-    /// Commits a name for the state that the manifest has; returns the time of that commit.
-    pub(super) fn name_snapshot(&mut self, name: &str) -> Result<i64> {
+    /// Commits a name for the state that the manifest has.
+    pub(super) fn name_snapshot(&mut self, name: &str) -> Result<NamedSnapshot> {
         let time_ns = self.owner.context.clock.now_ns();
+        let number = self.number();
         let named = self.current.manifest.name_snapshot(name, time_ns);
-        self.note_commit(named).map(|()| time_ns)
+        self.note_commit(named).map(|()| NamedSnapshot { number, time_ns })
     }
 
     /// Returns up to where buffers are frozen of which there are no files yet.

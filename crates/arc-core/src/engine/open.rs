@@ -49,7 +49,7 @@ use crate::{
     datafile::{ClearedOrphans, SetAside, find_readable, remove_orphans},
     ingest::{DecodePool, Encoders, Staged},
     memory::{MemoryBudget, series_cache_share},
-    model::{LOCK_FILE, META_DIR, WAL_DIR, WRITER},
+    model::{LOCK_FILE, META_DIR, WAL_DIR, WRITER, stored_path},
     random::RandomSource,
     registry::{Database, Registry, Table},
     store::{FolderLocation, file_name},
@@ -179,7 +179,7 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
     let identity = LogIdentity { directory: manifest.state().directory.clone(), opening: manifest.number() };
     let shared = Shared {
         schema: EngineSchema::new(Arc::clone(&context), Arc::clone(&queue), registry),
-        past: Past::new(&manifest),
+        past: Past::new(&manifest, found.kept),
         cuts: Cuts::of(manifest.state()),
         manifest: EngineManifest::new(Arc::clone(&context), Arc::clone(&queue), Arc::clone(&retired), manifest),
         queue,
@@ -199,7 +199,7 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
         compactor: Compactor::default(),
         context,
     };
-    shared.take_found(found);
+    shared.retired.add_past(found.files);
     note_replayed(&shared);
     Ok((Arc::new(shared), lock))
 }
@@ -275,7 +275,7 @@ fn clear_orphans(
         lost.sync()
     };
     let named = manifest.state().stored_paths();
-    let past: HashSet<&str> = found.files.iter().map(|past| file_name(past.file.stored_path())).collect();
+    let past: HashSet<&str> = found.files.iter().map(|past| file_name(stored_path(&past.path))).collect();
     let is_read = !found.is_damaged && oldest_leased(vfs, root, now_ns).is_some();
     let mut readable = if is_read { find_readable(vfs, root, &named)? } else { Vec::new() };
     readable.retain(|path| !past.contains(file_name(path)));
@@ -299,7 +299,7 @@ fn clear_orphans(
 /// the setting was another one then.
 fn forget_incomplete(manifest: &Manifest, found: &FoundHistory, gone: &[String]) {
     let gone: HashSet<&str> = gone.iter().map(String::as_str).collect();
-    let are_gone = found.files.iter().filter(|past| gone.contains(file_name(past.file.stored_path())));
+    let are_gone = found.files.iter().filter(|past| gone.contains(file_name(stored_path(&past.path))));
     if let Some(number) = are_gone.map(|past| past.number).max().filter(|number| *number > 0) {
         tracing::info!(files = gone.len(), "files of older states are not there any more: history begins after these");
         manifest.history().forget_up_to(number);

@@ -148,7 +148,7 @@ impl Shared {
         }
         let manifest = self.manifest.lock_patiently()?;
         let state = manifest.state().clone();
-        let files = Arc::new(self.retired.hold(&state));
+        let files = Arc::new(self.retired.hold(manifest.number()));
         let log = self.log.pin(state.flushed);
         let place = (&self.vfs, self.root.as_path(), &self.random);
         Ok(Origin::new(place, manifest.number(), state, files).up_to(log.last_seq, None).with_log(log))

@@ -4,20 +4,13 @@
 use std::{path::Path, sync::Arc};
 
 use super::{Engine, log::PinnedLog, retired::Hold, shared::Shared};
-use crate::{Result, SequenceNumber, catalog::ManifestState, vfs::Vfs};
+use crate::{Result, catalog::ManifestState, vfs::Vfs};
 
 /// One version of the manifest. Its data files stay as long as this is held.
 #[derive(Debug)]
 pub(crate) struct Pinned {
     pub(crate) state: ManifestState,
     _files: Hold,
-}
-
-impl Pinned {
-    /// Takes the version that `manifest` says now, which the caller keeps from changing meanwhile.
-    fn new(shared: &Shared, state: &ManifestState) -> Self {
-        Self { state: state.clone(), _files: shared.retired.hold(state) }
-    }
 }
 
 impl Engine {
@@ -31,22 +24,25 @@ impl Engine {
         Ok((&shared.vfs, &shared.root))
     }
 
-    /// Pins the manifest as it is now, and has `check` look at it, and at the log up to a number,
-    /// before the next flush.
+    /// Hands over the number of the newest commit and the state after it, which nothing changes meanwhile.
     ///
     /// # Errors
     ///
-    /// [`Closed`](crate::ErrorKind::Closed) once closed, and those of `check`.
-    pub(crate) fn pin<T>(
-        &self,
-        check: impl FnOnce(&ManifestState, SequenceNumber) -> Result<T>,
-    ) -> Result<(T, Pinned)> {
+    /// [`Closed`](crate::ErrorKind::Closed) once closed, and those of `look`.
+    pub(crate) fn with_manifest<T>(&self, look: impl FnOnce(u64, &ManifestState) -> Result<T>) -> Result<T> {
         self.check_open()?;
-        let shared = self.writer()?;
-        let manifest = shared.manifest.lock_patiently()?;
-        let pinned = Pinned::new(shared, manifest.state());
-        let logged = shared.log.last_seq();
-        Ok((check(&pinned.state, logged)?, pinned))
+        let manifest = self.writer()?.manifest.lock_patiently()?;
+        look(manifest.number(), manifest.state())
+    }
+
+    /// Pins the manifest and the log after it, whatever is in memory only.
+    ///
+    /// # Errors
+    ///
+    /// [`Closed`](crate::ErrorKind::Closed) once closed.
+    pub(crate) fn pin_as_it_is(&self) -> Result<(Pinned, PinnedLog<'_>)> {
+        self.check_open()?;
+        self.writer()?.pin()
     }
 
     /// Pins the manifest and the log after it, which have all that was acknowledged before the
@@ -61,7 +57,15 @@ impl Engine {
         if shared.unflushed.any_in_memory_only() {
             shared.flush()?;
         }
-        let manifest = shared.manifest.lock_patiently()?;
-        Ok((Pinned::new(shared, manifest.state()), shared.log.pin(manifest.state().flushed)))
+        shared.pin()
+    }
+}
+
+impl Shared {
+    pub(super) fn pin(&self) -> Result<(Pinned, PinnedLog<'_>)> {
+        let manifest = self.manifest.lock_patiently()?;
+        let state = manifest.state().clone();
+        let log = self.log.pin(state.flushed);
+        Ok((Pinned { state, _files: self.retired.hold(manifest.number()) }, log))
     }
 }

@@ -1,7 +1,7 @@
 //! Data files that are live no longer and still on disk, for those who read them.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
     path::Path,
     sync::{
         Arc, Weak,
@@ -14,15 +14,15 @@ use hashbrown::HashSet;
 
 use super::{context::EngineContext, folders::EngineFolders, shared::Shared};
 use crate::{
-    catalog::{ManifestState, PastFile, oldest_leased},
+    catalog::{KeptFiles, PastFile, oldest_leased},
     crash::crash_point,
     datafile::PastFolder,
     model::{DataFile, packed, past_path, stored_path},
     sync::Mutex,
 };
 
-/// When files that a view still needs are looked at again.
-const LOOK_AGAIN: Duration = Duration::from_secs(10);
+/// When files that something still needs are looked at again: no more often than a flush has it done.
+const LOOK_AGAIN: Duration = Duration::from_mins(1);
 
 /// Files that no manifest names any more, since this process took them out of it.
 ///
@@ -41,20 +41,31 @@ pub(super) struct Retired {
     stray: Mutex<Vec<String>>,
     /// Locked while files move.
     past_folder: Mutex<PastFolder>,
-    held: Mutex<Vec<Weak<HashSet<String>>>>,
+    /// The versions of the manifest that are held, and by how many.
+    held: Arc<Mutex<BTreeMap<u64, usize>>>,
     /// Whether packs are known to have as many live files as when a thread looked last.
     packs_are_known: AtomicBool,
     /// Number of the newest commit.
     committed: AtomicU64,
 }
 
-/// Keeps the files of a version of the manifest on disk until this is dropped.
+/// Keeps the files of a version of the manifest on disk until this is dropped, and with them, as the
+/// lease of another process does, those of later ones.
 #[derive(Debug)]
-pub(super) struct Hold(Arc<HashSet<String>>);
+pub(super) struct Hold {
+    number: u64,
+    all: Arc<Mutex<BTreeMap<u64, usize>>>,
+}
 
-impl Hold {
-    pub(super) fn has(&self, path: &str) -> bool {
-        self.0.contains(path)
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let mut all = self.all.lock();
+        if let Entry::Occupied(mut holds) = all.entry(self.number) {
+            *holds.get_mut() -= 1;
+            if *holds.get() == 0 {
+                holds.remove();
+            }
+        }
     }
 }
 
@@ -77,37 +88,28 @@ impl Retired {
             files: Mutex::default(),
             stray: Mutex::default(),
             past_folder: Mutex::default(),
-            held: Mutex::default(),
+            held: Arc::default(),
             packs_are_known: AtomicBool::default(),
             committed: AtomicU64::default(),
         }
     }
 
-    /// Keeps the files of a version of the manifest from being removed. Called with the manifest
-    /// locked: what is being removed meanwhile is not in it.
-    pub(super) fn hold(&self, state: &ManifestState) -> Hold {
-        let paths = Arc::new(state.files().map(|file| file.path.clone()).collect());
-        self.held.lock().push(Arc::downgrade(&paths));
-        Hold(paths)
-    }
-
-    /// Returns what is held now.
-    fn held(&self) -> Vec<Arc<HashSet<String>>> {
-        let mut held = self.held.lock();
-        held.retain(|paths| paths.strong_count() > 0);
-        held.iter().filter_map(Weak::upgrade).collect()
+    /// Keeps the files of a version of the manifest from being removed. Called while something else does:
+    /// with the manifest locked that says it, or before it is asked whether the version is kept still.
+    pub(super) fn hold(&self, number: u64) -> Hold {
+        *self.held.lock().entry(number).or_default() += 1;
+        Hold { number, all: Arc::clone(&self.held) }
     }
 
     /// Returns how many files there are, and their bytes.
     pub(super) fn totals(&self) -> (usize, u64) {
-        self.totals_of(|_| true)
+        let files = self.files.lock();
+        (files.len(), files.iter().map(|retired| retired.bytes).sum())
     }
 
-    /// Returns the same of those whose paths `is_meant` says.
-    pub(super) fn totals_of(&self, is_meant: impl Fn(&str) -> bool) -> (usize, u64) {
-        let files = self.files.lock();
-        let meant = files.iter().filter(|retired| is_meant(&retired.path));
-        meant.fold((0, 0), |(count, bytes), retired| (count + 1, bytes + retired.bytes))
+    /// Returns the paths of all files.
+    pub(super) fn paths(&self) -> HashSet<String> {
+        self.files.lock().iter().map(|retired| retired.path.clone()).collect()
     }
 
     /// Moves what was retired out of the folders of tables, so that a program that reads one of them
@@ -133,9 +135,9 @@ impl Retired {
     /// Takes files that older states have, as they were found when the directory was opened.
     pub(super) fn add_past(&self, files: impl IntoIterator<Item = PastFile>) {
         let committed = self.committed.load(Ordering::Acquire);
-        let retired = |PastFile { file, since_ns, number }: PastFile| RetiredFile {
-            path: file.path.clone(),
-            bytes: file.bytes,
+        let retired = |PastFile { path, bytes, since_ns, number }: PastFile| RetiredFile {
+            path,
+            bytes,
             readers: Weak::new(),
             since_ns,
             number: if number > 0 { number } else { committed },
@@ -192,18 +194,20 @@ impl Retired {
         self.packs_are_known.store(false, Ordering::Release);
     }
 
-    /// Returns the files that may go: nothing holds them, no state from commit `oldest` on has them,
-    /// their time of grace is over, and no other process has a lease now.
+    /// Returns the files that may go: nothing holds them, no state from commit `oldest` on has them, nor
+    /// one with a name, as `has_name` says; their time of grace is over, and no other process has a lease
+    /// now.
     ///
     /// Nothing else decides what is removed that was ever live.
-    fn take_free(&self, oldest: u64, grace_ns: i64, now_ns: i64) -> Vec<RetiredFile> {
-        let held = self.held();
+    fn take_free(&self, oldest: u64, grace_ns: i64, now_ns: i64, has_name: impl Fn(&str) -> bool) -> Vec<RetiredFile> {
+        let held = self.held.lock().first_key_value().map(|(number, _)| *number);
+        let oldest = held.map_or(oldest, |held| held.min(oldest));
         let before_ns = now_ns.saturating_sub(grace_ns);
         let is_due = |retired: &RetiredFile| {
             retired.readers.strong_count() == 0
                 && retired.number <= oldest
                 && retired.since_ns <= before_ns
-                && !held.iter().any(|paths| paths.contains(&retired.path))
+                && !has_name(&retired.path)
         };
         let mut files = self.files.lock();
         // The clock was ahead.
@@ -220,14 +224,11 @@ impl Retired {
     }
 
     /// Returns when the next file may go of those that wait for nothing but that.
-    pub(super) fn next_due_ns(&self, now_ns: i64, kept_ns: i64, stays: impl Fn(&str) -> bool) -> Option<i64> {
+    fn next_due_ns(&self, now_ns: i64, kept_ns: i64, has_name: impl Fn(&str) -> bool) -> Option<i64> {
         let files = self.files.lock();
-        let due = files
-            .iter()
-            .filter(|retired| !stays(&retired.path))
-            .map(|retired| retired.since_ns.saturating_add(kept_ns))
-            .min()?;
-        Some(due.max(now_ns.saturating_add(i64::try_from(LOOK_AGAIN.as_nanos()).unwrap_or(i64::MAX))))
+        let waiting = files.iter().filter(|retired| !has_name(&retired.path));
+        let due = waiting.map(|retired| retired.since_ns.saturating_add(kept_ns)).min()?;
+        Some(due.max(look_again_ns(now_ns)))
     }
 
     /// Takes files out of those that are retired, which are live again. Called with the manifest
@@ -259,14 +260,25 @@ impl Retired {
     }
 }
 
+fn look_again_ns(now_ns: i64) -> i64 {
+    now_ns.saturating_add(i64::try_from(LOOK_AGAIN.as_nanos()).unwrap_or(i64::MAX))
+}
+
 impl Shared {
+    /// Returns when there may be a file to remove.
+    pub(super) fn retired_due_ns(&self, now_ns: i64) -> Option<i64> {
+        let kept_ns = now_ns.saturating_sub(self.history_from_ns(now_ns)).saturating_add(self.grace_ns());
+        let due_ns = |kept: &KeptFiles| self.retired.next_due_ns(now_ns, kept_ns, |path| kept.has(path));
+        self.past.with_kept(due_ns).unwrap_or_else(|| Some(look_again_ns(now_ns)))
+    }
+
     /// Removes from disk the files that may go; returns how many.
     pub(super) fn remove_retired(&self, now_ns: i64) -> u64 {
         self.retired.move_out();
-        if !self.hold_snapshots() {
-            return 0;
-        }
-        let free = self.retired.take_free(self.oldest_kept(now_ns), self.grace_ns(), now_ns);
+        let oldest = self.oldest_kept(now_ns);
+        let take_free =
+            |kept: &KeptFiles| self.retired.take_free(oldest, self.grace_ns(), now_ns, |path| kept.has(path));
+        let Some(free) = self.past.with_kept(take_free) else { return 0 };
         let (in_packs, free): (Vec<_>, Vec<_>) = free.into_iter().partition(|retired| packed(&retired.path).is_some());
         self.leave_empty_packs(in_packs.iter().map(|retired| retired.path.as_str()));
         self.leftovers.remove();

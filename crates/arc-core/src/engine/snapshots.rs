@@ -1,8 +1,6 @@
 //! States that are kept under a name, until that is dropped.
 
-use std::sync::Arc;
-
-use super::{Engine, EngineRole, history::HeldSnapshot, shared::Shared};
+use super::{Engine, EngineRole, shared::Shared};
 use crate::{
     Error, Result,
     catalog::ManifestEdit,
@@ -75,11 +73,9 @@ impl Shared {
         }
         self.flush_all(&mut manifest)?;
         crash_point("snapshot::flushed");
-        let time_ns = manifest.name_snapshot(name)?;
-        let number = manifest.state().snapshots.get(name).map_or(0, |named| named.number);
+        let snapshot = manifest.name_snapshot(name)?;
         // Has the same files as the state that it names.
-        let files = Some(Arc::new(self.retired.hold(manifest.state())));
-        self.past.add_snapshot(name, HeldSnapshot { number, time_ns, files });
+        self.past.add_snapshot(name, snapshot, &manifest);
         drop(manifest);
         self.queue.budget_changed();
         self.compactor.wake();
@@ -101,11 +97,7 @@ impl Shared {
     }
 
     pub(super) fn snapshots(&self) -> Vec<SnapshotInfo> {
-        let info = |(name, held): (String, HeldSnapshot)| {
-            let has = |path: &str| held.files.as_ref().is_some_and(|files| files.has(path));
-            let (files, retired_bytes) = self.retired.totals_of(has);
-            SnapshotInfo { name, time_ns: held.time_ns, retired_files: files as u64, retired_bytes }
-        };
-        self.past.snapshots().into_iter().map(info).collect()
+        let gone = self.retired.paths();
+        self.past.snapshots(|path| gone.contains(path))
     }
 }

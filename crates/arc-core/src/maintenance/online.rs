@@ -4,11 +4,15 @@ use std::path::Path;
 
 use crate::{
     BackupReport, Engine, Result, VerifyReport,
+    catalog::ManifestSurvey,
     maintenance::{
         backup::{Backup, BackupSource},
-        verify::{verify_held, verify_pinned},
+        verify::{begin_open, verify_held, verify_log, verify_moving, verify_pinned},
     },
 };
+
+/// How often the manifest is read without its lock before it is read with it.
+const UNLOCKED_TRIES: usize = 2;
 
 impl Engine {
     /// Verifies the data directory while it is in use, as [`verify`](crate::verify) does while it
@@ -16,8 +20,8 @@ impl Engine {
     ///
     /// Looks at one version of the manifest: what is flushed meanwhile is not looked at, and files
     /// that no manifest names are not either, for some of them are about to be named. Of the log it
-    /// checks the bytes of all frames, but does not decode them. Writes and queries go on; a flush
-    /// waits until manifest and log are checked.
+    /// checks the bytes of all frames, but does not decode them. Writes, queries and flushes go on;
+    /// where the manifest is damaged, or changes all the time, they wait for one reading of it.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -37,10 +41,29 @@ impl Engine {
     /// at all; [`Closed`](crate::ErrorKind::Closed) once closed.
     pub fn verify(&self) -> Result<VerifyReport> {
         let (vfs, root) = self.files()?;
-        let (mut report, pinned) = self.pin(|state, logged| verify_held(vfs.as_ref(), root, state, logged))?;
+        let mut report = begin_open(vfs.as_ref(), root)?;
+        let (pinned, log) = self.pin_as_it_is()?;
+        self.verify_manifest(&mut report)?;
+        verify_log(vfs.as_ref(), root, &pinned.state, log.last_seq, &mut report)?;
+        drop(log);
         let is_there = |name: &str| self.snapshots().iter().any(|snapshot| snapshot.name == name);
         verify_pinned(vfs.as_ref(), root, &pinned.state, &is_there, &mut report)?;
         Ok(report)
+    }
+
+    /// Verifies the objects of the manifest. A reading is as good as one with the manifest locked if it has
+    /// found all of the state that there is afterwards; only where it has not, flushes wait for one more.
+    fn verify_manifest(&self, report: &mut VerifyReport) -> Result<()> {
+        let (vfs, root) = self.files()?;
+        for _ in 0..UNLOCKED_TRIES {
+            let is_now = |found: &ManifestSurvey| {
+                self.with_manifest(|number, state| Ok(found.reached == number && found.state == *state))
+            };
+            if verify_moving(vfs.as_ref(), root, is_now, report)? {
+                return Ok(());
+            }
+        }
+        self.with_manifest(|_, state| verify_held(vfs.as_ref(), root, state, report))
     }
 
     /// Writes a backup to the folder `target`, while points are written and read: a data directory

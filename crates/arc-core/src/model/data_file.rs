@@ -120,6 +120,19 @@ impl ColumnStatistics {
 }
 
 impl DataFile {
+    /// Returns about how many bytes this takes in memory.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let text = |bound: &Option<StatisticsValue>| match bound {
+            Some(StatisticsValue::Text { value, .. }) => value.len(),
+            _ => 0,
+        };
+        let column = |column: &ColumnStatistics| {
+            size_of::<ColumnStatistics>() + column.name.len() + text(&column.min) + text(&column.max)
+        };
+        let sorted_by = self.sorted_by.iter().map(|name| size_of::<String>() + name.len());
+        size_of::<Self>() + self.path.len() + sorted_by.sum::<usize>() + self.columns.iter().map(column).sum::<usize>()
+    }
+
     /// Returns in which file of many data files this one lies, by its path below the data
     /// directory, and where; `None` for a file of its own. The bytes there are a whole Parquet
     /// file.

@@ -15,8 +15,11 @@ use std::{
 use hashbrown::HashSet;
 use ulid::Ulid;
 
-use super::{Listing, Manifest, ManifestEdit, ManifestState, read_commit, read_snapshot};
-use crate::{Result, SequenceNumber, model::DataFile, store::ObjectLocation, sync::Mutex};
+use super::{
+    Listing, Manifest, ManifestEdit, ManifestState, ObjectId, decode_payload, kept::FoundKept, read, read_commit,
+    read_snapshot,
+};
+use crate::{Result, SequenceNumber, catalog::KeptFiles, store::ObjectLocation, sync::Mutex};
 
 /// A commit whose state can be asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +35,8 @@ pub(crate) struct CommitMark {
 /// A data file that an older state has, and the newest has not.
 #[derive(Debug, Clone)]
 pub(crate) struct PastFile {
-    pub(crate) file: Arc<DataFile>,
+    pub(crate) path: String,
+    pub(crate) bytes: u64,
     /// When a commit took it out, and its number; 0 each if only a state with a name has it.
     pub(crate) since_ns: i64,
     pub(crate) number: u64,
@@ -54,6 +58,8 @@ pub(crate) struct HistoryWindow {
 pub(crate) struct FoundHistory {
     /// Files that older states have, and those with names, and the newest state has not.
     pub(crate) files: Vec<PastFile>,
+    /// The files of those with names.
+    pub(crate) kept: KeptFiles,
     /// Whether there may be more of them: something could not be read.
     pub(crate) is_damaged: bool,
 }
@@ -229,25 +235,22 @@ impl Manifest {
         }
         self.history.forget_before(from_ns);
         let live: HashSet<&str> = self.state.files().map(|file| file.path.as_str()).collect();
-        found.files.retain(|past| !live.contains(past.file.path.as_str()));
+        found.files.retain(|past| !live.contains(past.path.as_str()));
         found
     }
 
     /// Adds the files of states that have names, however old.
     fn load_named(&self, found: &mut FoundHistory) {
-        let mut known: HashSet<String> = found.files.iter().map(|past| past.file.path.clone()).collect();
-        for (name, named) in &self.state.snapshots {
-            match read_snapshot(self.location.as_ref(), named.number) {
-                Ok((state, _)) => {
-                    let new = state.files().filter(|file| known.insert(file.path.clone()));
-                    found.files.extend(new.map(|file| PastFile { file: Arc::clone(file), since_ns: 0, number: 0 }));
-                }
-                Err(error) => {
-                    tracing::warn!(name, %error, "a snapshot cannot be read: no file is removed that it may have");
-                    found.is_damaged = true;
-                }
-            }
-        }
+        let kept = self.history.kept_files(&self.state.snapshots).unwrap_or_else(|error| {
+            tracing::warn!(%error, "no snapshot can be read: no data file is removed before they can");
+            FoundKept::damaged()
+        });
+        self.write_found(&kept);
+        let known: HashSet<String> = found.files.iter().map(|past| past.path.clone()).collect();
+        let new = kept.files.files().filter(|(path, _)| !known.contains(*path));
+        found.files.extend(new.map(|(path, bytes)| PastFile { path: path.to_owned(), bytes, since_ns: 0, number: 0 }));
+        found.is_damaged |= kept.is_damaged;
+        found.kept = kept.files;
     }
 
     fn walk_history(&self, listing: &Listing, from_ns: i64, past: &mut Vec<PastFile>) -> Result<()> {
@@ -257,17 +260,19 @@ impl Manifest {
                 && (*number == self.number || listing.commits.binary_search(&(*number + 1)).is_ok())
         };
         let start = (0, ManifestState::default(), 0);
+        let reachable: Vec<u64> = listing.snapshots.iter().copied().filter(is_reachable).collect();
+        // The newest that is old enough; else the oldest, but where all commits are there.
+        let oldest = reachable.first().copied().filter(|_| listing.commits.first() != Some(&1));
         let mut base = None;
-        for number in listing.snapshots.iter().copied().filter(is_reachable).rev() {
-            let (state, checksum) = read_snapshot(self.location.as_ref(), number)?;
-            let is_old_enough = state.time_ns.is_some_and(|time| time <= from_ns);
-            base = Some((number, state, checksum));
-            if is_old_enough {
-                break;
+        for number in reachable.into_iter().rev() {
+            let is_oldest = oldest == Some(number);
+            if !is_oldest && self.is_later(number, from_ns) {
+                continue;
             }
-            if listing.commits.first() == Some(&1) {
-                // All commits are there.
-                base = None;
+            let (state, checksum) = read_snapshot(self.location.as_ref(), number)?;
+            if is_oldest || state.time_ns.is_some_and(|time_ns| time_ns <= from_ns) {
+                base = Some((number, state, checksum));
+                break;
             }
         }
         let (mut number, mut state, mut checksum) = base.unwrap_or(start);
@@ -289,10 +294,20 @@ impl Manifest {
         }
         Ok(())
     }
+
+    /// Returns whether the commit of this number is there and says that it came after `from_ns`: then its
+    /// state, which may be large, has not to be read for that.
+    fn is_later(&self, number: u64, from_ns: i64) -> bool {
+        let time_ns = read(self.location.as_ref(), ObjectId::commit(number), |object, path| {
+            Ok(decode_payload::<ManifestEdit>(object.payload, path)?.time_ns)
+        });
+        time_ns.is_ok_and(|time_ns| time_ns.is_some_and(|time_ns| time_ns > from_ns))
+    }
 }
 
 /// Returns the files that an edit, the commit of this number, takes out of a state.
 fn removed_by(state: &ManifestState, edit: &ManifestEdit, number: u64) -> impl Iterator<Item = PastFile> {
     let since_ns = edit.time_ns.or(state.time_ns).unwrap_or(0);
-    state.removed_by(edit).into_iter().map(move |file| PastFile { file, since_ns, number })
+    let removed = state.removed_by(edit).into_iter();
+    removed.map(move |file| PastFile { path: file.path.clone(), bytes: file.bytes, since_ns, number })
 }

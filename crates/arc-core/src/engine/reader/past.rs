@@ -49,17 +49,9 @@ impl Reader {
             (following.history(), following.state().clone())
         };
         let live: HashSet<&str> = state.files().map(|file| file.path.as_str()).collect();
-        let retired = |was: &ManifestState| {
-            let gone = was.files().filter(|file| !live.contains(file.path.as_str()));
-            gone.fold((0, 0), |(files, bytes), file| (files + 1, bytes + file.bytes))
-        };
-        let info = |(name, named): (&String, &crate::catalog::NamedSnapshot)| {
-            let was = history.find_state(named.number);
-            let was = was.inspect_err(|error| tracing::warn!(name, %error, "a snapshot cannot be read"));
-            let (retired_files, retired_bytes) = was.map_or((0, 0), |was| retired(&was));
-            SnapshotInfo { name: name.clone(), time_ns: named.time_ns, retired_files, retired_bytes }
-        };
-        state.snapshots.iter().map(info).collect()
+        let failed = |error: &Error| tracing::warn!(%error, "no snapshot can be read");
+        let kept = history.kept_files(&state.snapshots).inspect_err(failed).unwrap_or_default();
+        kept.files.snapshots(&state.snapshots, |path| !live.contains(path))
     }
 
     /// Returns the number and the state of a snapshot, and what keeps its files.

@@ -4,10 +4,11 @@
 mod at_hand;
 mod clocks;
 mod folders;
+mod kept;
 mod restored;
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicI64, Ordering},
@@ -17,7 +18,7 @@ use std::{
 
 use proptest::{collection::vec, prelude::*};
 
-use self::folders::check_folders;
+use self::{folders::check_folders, kept::ListFate};
 use super::{
     contents::{contents, contents_of},
     quiet, quiet_in,
@@ -66,6 +67,8 @@ struct Recorded {
     states: Vec<(i64, Vec<String>)>,
     snapshots: Vec<(String, Vec<String>)>,
     snapshots_made: usize,
+    /// The first list of the files of snapshots that there was when the engine was opened again.
+    older_list: Option<(PathBuf, Vec<u8>)>,
 }
 
 fn options(history: u64) -> Options {
@@ -90,7 +93,8 @@ impl Recorded {
         let (fs, clock) = (CrashFs::new(), Hand::new());
         let engine = open(&fs, &clock, &options);
         let reader = reader(&fs, &clock, &options);
-        Self { fs, clock, options, engine, reader, states: Vec::new(), snapshots: Vec::new(), snapshots_made: 0 }
+        let (states, snapshots) = (Vec::new(), Vec::new());
+        Self { fs, clock, options, engine, reader, states, snapshots, snapshots_made: 0, older_list: None }
     }
 
     fn line(&self, line: &str) {
@@ -239,12 +243,14 @@ enum Step {
     Snapshot,
     DropSnapshot(prop::sample::Index),
     Restore { state: prop::sample::Index, table: prop::sample::Index },
-    Reopen(bool),
+    Reopen { is_kill: bool, list: ListFate },
     Wait(i64),
 }
 
 fn step() -> impl Strategy<Value = Step> {
     let index = || any::<prop::sample::Index>();
+    let fates = [ListFate::Left, ListFate::Removed, ListFate::Damaged, ListFate::Older];
+    let fate = prop::sample::select(fates.to_vec());
     prop_oneof![
         8 => request().prop_map(Step::Write),
         3 => Just(Step::Flush),
@@ -254,7 +260,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Snapshot),
         1 => index().prop_map(Step::DropSnapshot),
         2 => (index(), index()).prop_map(|(state, table)| Step::Restore { state, table }),
-        2 => any::<bool>().prop_map(Step::Reopen),
+        2 => (any::<bool>(), fate).prop_map(|(is_kill, list)| Step::Reopen { is_kill, list }),
         1 => (1..30_i64).prop_map(Step::Wait),
     ]
 }
@@ -288,7 +294,10 @@ impl Recorded {
             Step::DropSnapshot(_) => {}
             Step::Restore { state, table } if !self.states.is_empty() => self.restore(state.get(&self.states).0, table),
             Step::Restore { .. } => {}
-            Step::Reopen(is_kill) => self.reopen(is_kill),
+            Step::Reopen { is_kill, list } => {
+                self.strike_list(list);
+                self.reopen(is_kill);
+            }
             Step::Wait(seconds) => self.clock.advance(seconds),
         }
     }
@@ -310,6 +319,7 @@ proptest! {
         recorded.engine.flush().unwrap();
         recorded.engine.compact().unwrap();
         recorded.check();
+        recorded.check_nothing_stays();
     }
 }
 

@@ -9,6 +9,7 @@ mod file;
 mod log;
 mod primary_keys;
 mod report;
+mod snapshots;
 #[cfg(test)]
 mod tests;
 
@@ -27,7 +28,7 @@ pub(crate) use report::describe;
 use crate::{
     Error, Result, SequenceNumber,
     catalog::{
-        ManifestState, ManifestSurvey, check_has_no_store, check_log_is_there, check_marker, is_of_volume, named_state,
+        ManifestState, ManifestSurvey, check_has_no_store, check_log_is_there, check_marker, is_of_volume,
         survey as survey_manifest,
     },
     datafile::find_orphans,
@@ -43,7 +44,6 @@ const MAX_NAMED: usize = 20;
 const REPAIR: &str = "a repair can mend this; a backup may have what it would give up";
 const REPAIR_MANIFEST: &str = "a repair writes the manifest anew from what is whole";
 const LEFTOVER: &str = "the next opening removes it";
-const SNAPSHOT: &str = "the table is not touched by it; drop the snapshot, or bring the file back from a backup";
 const UNNAMED: &str = "the next opening removes it, unless an older state needs it";
 
 /// Verifies the data directory at `path`, which no process may have open. Changes nothing.
@@ -122,7 +122,7 @@ pub(crate) fn verify_locked(vfs: &dyn Vfs, root: &Path) -> Result<VerifyReport> 
     report.directory.clone_from(&manifest.state.directory);
     report_manifest(vfs, root, &manifest, &mut report)?;
     check_files(vfs, root, &manifest.state, &mut report)?;
-    let only_named = check_snapshots(vfs, root, &manifest.state, &|_| true, &mut report);
+    let only_named = snapshots::check(vfs, root, &manifest.state, &|_| true, &mut report)?;
     if manifest.reached == manifest.newest {
         report_orphans(vfs, root, &manifest.state, &only_named, &mut report)?;
     }
@@ -141,28 +141,53 @@ pub(crate) fn verify_pinned(
     report: &mut VerifyReport,
 ) -> Result<()> {
     check_files(vfs, root, state, report)?;
-    check_snapshots(vfs, root, state, is_there, report);
+    snapshots::check(vfs, root, state, is_there, report)?;
     Ok(())
 }
 
-/// Verifies the manifest and the log of an engine that runs and keeps both from changing what is
-/// there already.
-pub(crate) fn verify_held(
+/// Begins to verify the directory of an engine that runs.
+pub(crate) fn begin_open(vfs: &dyn Vfs, root: &Path) -> Result<VerifyReport> {
+    let mut report = VerifyReport::new(root);
+    check_root(vfs, root, &mut report)?;
+    Ok(report)
+}
+
+/// Verifies the manifest of an engine that runs, where commits may come meanwhile; returns false if what
+/// it found is not the whole of what `is_now` says that the manifest is by then, and notes nothing.
+pub(crate) fn verify_moving(
+    vfs: &dyn Vfs,
+    root: &Path,
+    is_now: impl FnOnce(&ManifestSurvey) -> Result<bool>,
+    report: &mut VerifyReport,
+) -> Result<bool> {
+    let Ok(manifest) = survey_manifest(vfs, &root.join(META_DIR).join(WRITER)) else { return Ok(false) };
+    let is_whole = manifest.damage.is_empty() && is_now(&manifest)?;
+    if is_whole {
+        report_manifest(vfs, root, &manifest, report)?;
+    }
+    Ok(is_whole)
+}
+
+/// Verifies the manifest of an engine that runs and keeps it as it is, which is `state`.
+pub(crate) fn verify_held(vfs: &dyn Vfs, root: &Path, state: &ManifestState, report: &mut VerifyReport) -> Result<()> {
+    let dir = root.join(META_DIR).join(WRITER);
+    let manifest = survey_manifest(vfs, &dir)?;
+    report_manifest(vfs, root, &manifest, report)?;
+    if manifest.damage.is_empty() && manifest.state != *state {
+        report.error(dir, None, "it says something else than the engine", REPAIR_MANIFEST);
+    }
+    Ok(())
+}
+
+/// Verifies the log after `state` of an engine that runs and keeps it: the bytes of all frames.
+pub(crate) fn verify_log(
     vfs: &dyn Vfs,
     root: &Path,
     state: &ManifestState,
     logged: SequenceNumber,
-) -> Result<VerifyReport> {
-    let mut report = VerifyReport::new(root);
-    check_root(vfs, root, &mut report)?;
-    let dir = root.join(META_DIR).join(WRITER);
-    let manifest = survey_manifest(vfs, &dir)?;
-    report_manifest(vfs, root, &manifest, &mut report)?;
-    if manifest.damage.is_empty() && manifest.state != *state {
-        report.error(dir, None, "it says something else than the engine", REPAIR_MANIFEST);
-    }
-    log::check_bytes(vfs, &root.join(WAL_DIR), state.flushed, logged, &mut report)?;
-    Ok(report)
+    report: &mut VerifyReport,
+) -> Result<()> {
+    log::check_bytes(vfs, &root.join(WAL_DIR), state.flushed, logged, report)
 }
 
 /// Takes the lock of a directory that was ever open. One that was not has no lock file, and gets
@@ -283,44 +308,6 @@ fn check_files(vfs: &dyn Vfs, root: &Path, state: &ManifestState, report: &mut V
         }
     }
     Ok(())
-}
-
-/// Compares the data files that only snapshots have with their checksums; returns where they lie.
-fn check_snapshots(
-    vfs: &dyn Vfs,
-    root: &Path,
-    state: &ManifestState,
-    is_there: &dyn Fn(&str) -> bool,
-    report: &mut VerifyReport,
-) -> HashSet<String> {
-    let dir = root.join(META_DIR).join(WRITER);
-    let mut known: HashSet<String> = state.files().map(|file| file.path.clone()).collect();
-    let mut only_named = HashSet::new();
-    for (name, named) in &state.snapshots {
-        let mut found = Vec::new();
-        match named_state(vfs, &dir, named.number) {
-            Ok(was) => {
-                for file in was.files().filter(|file| known.insert(file.path.clone())) {
-                    only_named.insert(file.stored_path().to_owned());
-                    let path = root.join(&file.path);
-                    if let Err((offset, what)) = check_bytes(vfs, &path, file) {
-                        found.push((path, offset, what));
-                    }
-                }
-            }
-            Err(error) => found.push((
-                dir.clone(),
-                None,
-                format!("its object {} cannot be read: {}", named.number, describe(&error)),
-            )),
-        }
-        if !found.is_empty() && is_there(name) {
-            for (path, offset, what) in found {
-                report.error(path, offset, format!("snapshot {name}: {what}"), SNAPSHOT);
-            }
-        }
-    }
-    only_named
 }
 
 fn report_orphans(

@@ -256,9 +256,31 @@ fn files_that_only_a_snapshot_has_are_checked_and_are_no_leftovers() {
         let report = verified(&damaged(&image, path, |bytes| bytes[20] ^= 1));
         assert!(!report.is_clean() && report.to_string().contains("snapshot kept: "), "{report}");
     }
+    let list = &find(&image, ".kept")[0];
+    let report = verified(&damaged(&image, list, |bytes| bytes[50] ^= 1));
+    assert!(!report.is_clean() && report.to_string().contains("the next opening makes it anew"), "{report}");
     fs.remove_file(&past[0]).unwrap();
     let report = verified(&fs.current());
     assert!(!report.is_clean() && report.to_string().contains("snapshot kept: it is missing"), "{report}");
+}
+
+#[test]
+fn a_list_of_the_files_of_snapshots_that_lacks_one_is_found() {
+    let fs = CrashFs::from_image(&sample());
+    let open = engine(&fs);
+    open.create_snapshot("kept").unwrap();
+    open.close().unwrap();
+    drop(open);
+    let (vfs, dir) = (fs.clone(), Path::new(ROOT).join("meta/0"));
+    let (path, list) = crate::catalog::listed_files(&vfs, &dir).unwrap().unwrap();
+    let mut list = list.unwrap();
+    list.forget_one_file();
+    fs.remove_file(&path).unwrap();
+    let vfs: std::sync::Arc<dyn Vfs> = std::sync::Arc::new(fs.clone());
+    let location = std::sync::Arc::new(crate::store::FolderLocation::new(vfs, &dir));
+    crate::catalog::Manifest::open_at(location).unwrap().write_kept(&list);
+    let report = verified(&fs.current());
+    assert!(!report.is_clean() && report.to_string().contains("of snapshot kept"), "{report}");
 }
 
 #[test]

@@ -93,6 +93,28 @@ fn what_is_too_old_or_not_asked_for_keeps_no_rows_and_no_files() {
 }
 
 #[test]
+fn what_is_known_of_tables_and_files_counts_as_their_rows_do() {
+    let mut recorded = Recorded::new(options(3_600));
+    let lines: String = (0..300).map(|nth| format!("t{nth},h=a v={nth},w=\"text\" {nth}\n")).collect();
+    recorded.line(&lines);
+    recorded.snapshot();
+    recorded.record();
+    recorded.line("m v=1 1");
+    recorded.engine.flush().unwrap();
+    let shared = recorded.engine.writer().unwrap();
+    let used = shared.memory.used();
+    for moment in [PastMoment::Time(recorded.states[0].0), PastMoment::Snapshot("s0".into())] {
+        let before = shared.memory.used();
+        let state = shared.past_state(&moment).unwrap();
+        let taken = shared.memory.used() - before;
+        assert!(taken == state.held_bytes() && taken > 300 << 10, "{moment:?}: {taken}");
+    }
+    recorded.clock.advance(61);
+    recorded.engine.compact().unwrap();
+    assert_eq!(recorded.engine.writer().unwrap().memory.used(), used);
+}
+
+#[test]
 fn a_large_state_is_not_kept() {
     let mut options = options(3_600);
     options.memory_bytes = 32 << 20;
