@@ -13,7 +13,7 @@ use std::{
 use arrow::{
     array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, StringArray, TimestampNanosecondArray},
     compute::{cast, filter_record_batch},
-    datatypes::{DataType, Int64Type, Schema, TimeUnit},
+    datatypes::{DataType, Field, Int64Type, Schema, TimeUnit},
 };
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use parquet::{
@@ -26,7 +26,7 @@ use parquet::{
 
 use super::{
     FileChunk, ImportBody, ImportColumn, ImportOptions, ImportWrite, KnownTable,
-    header::{ColumnRole, FileHeader},
+    header::{ColumnRole, FileHeader, has_time},
     report::{Extent, FileShape, LEFT_OUT, Refusal},
     source::ImportSource,
     time::{DECIDING_ROWS, NumberForm, TimeReader},
@@ -40,6 +40,8 @@ use crate::{
 /// Most rows of a piece.
 const MAX_ROWS: usize = 1 << 16;
 const DAY_NS: i64 = 86_400_000_000_000;
+/// What pandas calls an index that has no name.
+const PANDAS_INDEX: &str = "__index_level_0__";
 
 /// Reads a Parquet file, and hands over piece after piece until `emit` says to stop.
 pub(super) fn read_parquet(
@@ -140,7 +142,16 @@ fn rows_of(options: &ImportOptions, row_bytes: usize) -> usize {
 }
 
 fn header_of(source: &ImportSource, options: &ImportOptions, schema: &Schema) -> Result<FileHeader> {
-    FileHeader::new(source, options, schema.fields().iter().map(|field| field.name().as_str()))
+    let names = || schema.fields().iter().map(|field| field.name().as_str());
+    let is_time =
+        |field: &Field| matches!(field.data_type(), DataType::Timestamp(..) | DataType::Date32 | DataType::Date64);
+    let has_times = |name: &str| schema.field_with_name(name).is_ok_and(is_time);
+    if options.time_column.is_some() || has_time(options, names()) || !has_times(PANDAS_INDEX) {
+        let header = FileHeader::new(source, options, names())?;
+        let is_guess = options.time_column.is_none() && !has_times("");
+        return header.without_time(source).filter(|_| is_guess).map_or(Ok(header), Err);
+    }
+    FileHeader::new(source, options, names().map(|name| if name == PANDAS_INDEX { "" } else { name }))
 }
 
 /// Makes pieces of batches.
@@ -171,7 +182,7 @@ impl<'a> Pieces<'a> {
             None => header_of(self.source, self.options, &batch.schema())?,
         };
         let columns: Vec<&ArrayRef> = header.times.iter().map(|index| batch.column(*index)).collect();
-        let times = self.times.read(self.options, &columns);
+        let times = self.times.read(self.options, &header, &columns);
         let mut times = times.map_err(|reason| self.source.bad(format!("column {:?}: {reason}", header.time_name)))?;
         for time in &mut times {
             *time = std::mem::replace(time, Ok(0)).and_then(|time| self.rules.fit(time));
@@ -254,7 +265,12 @@ struct TimeColumns {
 
 impl TimeColumns {
     /// Returns the time of each row in nanoseconds, or why it has none.
-    fn read(&mut self, options: &ImportOptions, columns: &[&ArrayRef]) -> Result<Vec<Result<i64, String>>, String> {
+    fn read(
+        &mut self,
+        options: &ImportOptions,
+        header: &FileHeader,
+        columns: &[&ArrayRef],
+    ) -> Result<Vec<Result<i64, String>>, String> {
         if let [array] = columns
             && let Some(times) = timestamps(array)?
         {
@@ -268,24 +284,26 @@ impl TimeColumns {
         }
         let texts = columns.iter().map(|array| texts(array)).collect::<Result<Vec<_>, _>>()?;
         let text = |row: usize| match texts.as_slice() {
-            [texts] => Cow::Borrowed(if texts.is_null(row) { "" } else { texts.value(row) }),
-            all => {
-                let parts = all.iter().filter(|texts| texts.is_valid(row)).map(|texts| texts.value(row));
-                Cow::Owned(parts.collect::<Vec<_>>().join(" "))
-            }
+            [texts] => Cow::Borrowed(value(texts, row)),
+            all => Cow::Owned(header.joined(all.iter().map(|texts| value(texts, row)))),
         };
         let rows = columns.first().map_or(0, |array| array.len());
         let reader = match &self.reader {
             Some(reader) => reader.clone(),
             None => {
                 let deciding: Vec<_> = (0..rows.min(DECIDING_ROWS)).map(&text).collect();
-                let reader = TimeReader::decide(options, deciding.iter().map(AsRef::as_ref))?;
+                let reader = TimeReader::decide(options, header.has_years(), deciding.iter().map(AsRef::as_ref))?;
                 self.reader = Some(reader.clone()).filter(|_| deciding.iter().any(|text| !text.is_empty()));
                 reader
             }
         };
         Ok((0..rows).map(|row| reader.read(&text(row))).collect())
     }
+}
+
+/// Returns the text of a row, which is empty where there is none.
+fn value(texts: &StringArray, row: usize) -> &str {
+    if texts.is_null(row) { "" } else { texts.value(row) }
 }
 
 fn unreadable(error: arrow::error::ArrowError) -> String {

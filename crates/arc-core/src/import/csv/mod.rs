@@ -119,6 +119,11 @@ impl<'a> CsvFile<'a> {
         let (_, delimiter, names) = found.unwrap_or_default();
         // A blank before a name stands before values, too.
         let is_spaced = names.iter().skip(1).any(|name| name.starts_with(' '));
+        let mut names = names.into_byte_record();
+        if is_spaced {
+            unquote(&mut names);
+        }
+        let names = StringRecord::from_byte_record_lossy(names);
         let header = FileHeader::new(source, options, names.iter())?;
         Ok(Self { source, options, delimiter, is_spaced, header })
     }
@@ -133,7 +138,12 @@ impl<'a> CsvFile<'a> {
     fn next(&self, reader: &mut CsvReader, record: &mut ByteRecord) -> Result<bool> {
         reader.get_mut().next_row();
         let after = reader.position().line();
-        reader.read_byte_record(record).map_err(|error| self.source.bad(format!("from line {after} on: {error}")))
+        let is_there = reader.read_byte_record(record);
+        let is_there = is_there.map_err(|error| self.source.bad(format!("from line {after} on: {error}")))?;
+        if self.is_spaced && record.iter().any(|value| value.starts_with(b"\"")) {
+            unquote(record);
+        }
+        Ok(is_there)
     }
 
     /// Returns the line that a row begins at: blank lines before it are not part of the row, and
@@ -158,7 +168,10 @@ impl<'a> CsvFile<'a> {
         let part = |place: &usize| std::str::from_utf8(record.get(*place).unwrap_or_default());
         let text = match self.header.times.as_slice() {
             [place] => part(place).map(Cow::Borrowed),
-            places => places.iter().map(part).collect::<Result<Vec<_>, _>>().map(|parts| Cow::Owned(parts.join(" "))),
+            places => {
+                let parts = places.iter().map(part).collect::<Result<Vec<_>, _>>();
+                parts.map(|parts| Cow::Owned(self.header.joined(parts.into_iter())))
+            }
         };
         text.map_err(|_| "the value is not UTF-8".to_owned())
     }
@@ -172,8 +185,12 @@ impl<'a> CsvFile<'a> {
                 texts.extend(self.time(&record).ok().filter(|text| text.len() <= MAX_TEXT_BYTES).map(Cow::into_owned));
             }
         }
-        let decided = TimeReader::decide(self.options, texts.iter().map(String::as_str));
-        decided.map_err(|reason| self.source.bad(format!("column {:?}: {reason}", self.header.time_name)))
+        let texts = texts.iter().map(String::as_str);
+        let decided = TimeReader::decide(self.options, self.header.has_years(), texts.clone());
+        match self.header.without_time(self.source).filter(|_| self.options.time_column.is_none()) {
+            Some(missing) => decided.ok().filter(|reader| reader.reads_most(texts)).ok_or(missing),
+            None => decided.map_err(|reason| self.source.bad(format!("column {:?}: {reason}", self.header.time_name))),
+        }
     }
 
     fn shape(&self, types: &CsvTypes, decided: Vec<Option<(u64, String)>>, time: &TimeReader) -> FileShape {
@@ -190,6 +207,18 @@ impl<'a> CsvFile<'a> {
         });
         FileShape { columns: columns.collect(), times: time.decided() }
     }
+}
+
+/// Takes the quotes away that stand behind blanks, which the crate takes for part of a value.
+fn unquote(record: &mut ByteRecord) {
+    let mut unquoted = ByteRecord::with_capacity(record.as_slice().len(), record.len());
+    for value in record.iter().map(<[u8]>::trim_ascii) {
+        let inner = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\""));
+        let inner = inner.and_then(|inner| std::str::from_utf8(inner).ok()).map(|inner| inner.replace("\"\"", "\""));
+        unquoted.push_field(inner.as_ref().map_or(value, |inner| inner.as_bytes()));
+    }
+    unquoted.set_position(record.position().cloned());
+    *record = unquoted;
 }
 
 /// What the columns of a file are; none where that is to be found out.

@@ -27,6 +27,10 @@ fn named(time: &str) -> ImportOptions {
 /// 2024-01-31.
 const DAY: &str = "time=1706659200000000000";
 const NOON: &str = "time=1706702400000000000";
+/// 2024-04-01.
+const SPRING: &str = "time=1711929600000000000";
+/// 2024-01-01.
+const NEW_YEAR: &str = "time=1704067200000000000";
 
 #[test]
 fn files_of_csv_are_what_they_look_like() {
@@ -44,6 +48,22 @@ fn files_of_csv_are_what_they_look_like() {
         ("a.csv", text("day,at,v\n31.01.2024,12:00,1\n"), named("day,at"), format!("{NOON} v=1")),
         ("a.csv", text("year,month,day,hour,v\n2024,1,31,12,1\n"), named("year,month,day,hour"), format!("{NOON} v=1")),
         ("a.csv", text("a,b,v\n2024-01-31,x,1\n"), named("a"), format!("{DAY} b=x v=1")),
+        ("a.csv", text("year,quarter,v\n2024,2,1\n"), named("year,quarter"), format!("{SPRING} v=1")),
+        ("a.csv", text("Qtr,YEAR,v\n2.0,2024.0,1\n"), named("Qtr,YEAR"), format!("{SPRING} v=1")),
+        ("a.csv", text("year,q,v\n2024,Q2,1\n"), named("year,q"), format!("{SPRING} v=1")),
+        ("a.csv", text("at,v\n2024Q2,1\n"), named("at"), format!("{SPRING} v=1")),
+        ("a.csv", text("year,v\n2024,1\n"), named("year"), format!("{NEW_YEAR} v=1")),
+        ("a.csv", text("Year,v\n2024.0,1\n"), named("Year"), format!("{NEW_YEAR} v=1")),
+        ("a.csv", text("year,doy,v\n2024,31,1\n"), patterned("year,doy", "%Y %j"), format!("{DAY} v=1")),
+        ("a.csv", text("year,week,day,v\n2024,5,3,1\n"), patterned("year,week,day", "%G %V %u"), format!("{DAY} v=1")),
+        ("a.csv", text(",v\n2024-01-31,1\n"), table("t"), format!("{DAY} v=1")),
+        ("a.csv", text(";v;w\n31.01.2024 12:00;1;2\n"), table("t"), format!("{NOON} v=1 w=2")),
+        (
+            "a.csv",
+            text("time, \"s\", u\n2024-01-31, \"a \"\"b\"\" c\", \"d\"\n"),
+            table("t"),
+            format!("{DAY} s=a \"b\" c u=d"),
+        ),
         ("a.csv", text(",time,v\n0,2024-01-31,1\n"), table("t"), format!("{DAY} v=1")),
         ("a.csv", text("time,v,\n2024-01-31,1,\n"), table("t"), format!("{DAY} v=1")),
         ("a.csv", text("time,v,\n2024-01-31,1\n"), table("t"), format!("{DAY} v=1")),
@@ -79,6 +99,51 @@ fn null(word: &str) -> ImportOptions {
 
 fn format(format: &str) -> ImportOptions {
     ImportOptions { time_format: Some(format.parse().unwrap()), ..table("t") }
+}
+
+fn patterned(time: &str, pattern: &str) -> ImportOptions {
+    ImportOptions { time_column: Some(time.to_owned()), ..format(pattern) }
+}
+
+#[test]
+fn parts_of_a_year_are_what_their_column_says() {
+    for part in ["week", "Week", "doy", "period", "semester"] {
+        let body = format!("year,{part},v\n2024,5,1\n");
+        let error = one("a.csv", body.as_bytes(), named(&format!("year,{part}"))).unwrap_err();
+        assert!(error.contains(part) && error.contains("%G %V %u"), "{error}");
+    }
+    // What is missing is no midnight, and no January.
+    let (report, rows) = one("a.csv", b"day,at,v\n2024-01-31,,1\n2024-01-31,12:00,2\n", named("day,at")).unwrap();
+    assert_eq!((report.refused, rows), (1, vec![format!("{NOON} v=2")]));
+    let (report, _) = one("a.csv", b"year,month,v\n2024,,1\n2024,2,2\n", named("year,month")).unwrap();
+    assert_eq!((report.rows, report.refused), (1, 1));
+    let (report, _) = one("a.csv", b"year,quarter,v\n2024,5,1\n2024,4,2\n", named("year,quarter")).unwrap();
+    assert_eq!((report.rows, report.refused), (1, 1));
+}
+
+#[test]
+fn an_index_without_a_name_is_the_time_if_it_has_times() {
+    for index in ["0", "1959", "20240131", "x", ""] {
+        let error = one("a.csv", format!(",v\n{index},1\n").as_bytes(), table("t")).unwrap_err();
+        assert!(error.contains("there are v; say which it is"), "{index}: {error}");
+    }
+    let (report, _) = one("a.csv", b",time,v\n2023-01-31,2024-01-31,1\n", table("t")).unwrap();
+    assert_eq!(report.types[0].kind, "left out");
+    let file = |name: &str, index: ArrayRef| {
+        let value: ArrayRef = Arc::new(Int32Array::from(vec![7]));
+        let batch = RecordBatch::try_from_iter([("v", value), (name, index)]).unwrap();
+        let mut parquet = ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
+        parquet.write(&batch).unwrap();
+        parquet.into_inner().unwrap()
+    };
+    let time: ArrayRef = Arc::new(TimestampNanosecondArray::from(vec![1_706_659_200_000_000_000]));
+    let number: ArrayRef = Arc::new(Int32Array::from(vec![1_706_659_200]));
+    for name in ["", "__index_level_0__"] {
+        let (_, rows) = one("a.parquet", &file(name, Arc::clone(&time)), table("t")).unwrap();
+        assert_eq!(rows, [format!("{DAY} v=7")], "{name}");
+        let error = one("a.parquet", &file(name, Arc::clone(&number)), table("t")).unwrap_err();
+        assert!(error.contains("say which it is"), "{name}: {error}");
+    }
 }
 
 #[test]

@@ -212,12 +212,20 @@ const MONTHS: [&str; 12] = [
 ];
 const WEEKDAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
 
+/// Reads `Q1`, or `1974Q1`, as the year before it, or nothing, and the quarter.
+fn quarter(word: &str) -> Option<(&str, u32)> {
+    let (year, quarter) = word.split_once(['Q', 'q'])?;
+    let quarter = quarter.parse().ok().filter(|number| (1..=4).contains(number) && quarter.len() == 1)?;
+    (matches!(year.len(), 0 | 4) && digits(year)).then_some((year, quarter))
+}
+
 /// The words of a date.
 #[derive(Debug, Default)]
 struct DateParts {
     numbers: Vec<(u32, usize)>,
-    /// The month, if it has its name.
+    /// The month, if it has its name, or the first of a quarter.
     month: Option<u32>,
+    is_quarter: bool,
     has_dots: bool,
 }
 
@@ -225,6 +233,10 @@ impl DateParts {
     fn add(&mut self, word: &str) -> Option<()> {
         if word.is_empty() {
             return Some(());
+        }
+        if let Some((year, quarter)) = quarter(word) {
+            self.is_quarter = self.month.replace(quarter * 3 - 2).is_none();
+            return self.is_quarter.then(|| self.add(year))?;
         }
         if digits(word) {
             self.numbers.push((word.parse().ok().filter(|_| matches!(word.len(), 1 | 2 | 4))?, word.len()));
@@ -256,6 +268,7 @@ impl DateParts {
     fn order(&self, order: Option<DayOrder>) -> Option<Option<(u32, u32, u32)>> {
         let date = match (self.month, self.numbers.as_slice()) {
             (Some(month), [(year, 4)]) => (*year, month, 1),
+            (Some(_), _) if self.is_quarter => return None,
             (Some(month), [(year, 4), (day, 1 | 2)] | [(day, 1 | 2), (year, 4)]) => (*year, month, *day),
             (None, [(year, 4), (month, 1 | 2)]) | (None, [(month, 1 | 2), (year, 4)]) => (*year, *month, 1),
             (None, [(year, 4), (month, 1 | 2), (day, 1 | 2)]) => (*year, *month, *day),

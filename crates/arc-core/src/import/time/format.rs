@@ -114,7 +114,7 @@ fn by_pattern(text: &str, pattern: &str) -> Option<Option<i64>> {
 }
 
 /// Reads a year with a fraction, which is that part of its days.
-fn year(text: &str) -> Option<i64> {
+pub(super) fn year(text: &str) -> Option<i64> {
     let (whole, _) = text.split_once('.').unwrap_or((text, ""));
     let year: i32 = whole.parse().ok().filter(|year| *year >= 0)?;
     let start =

@@ -33,9 +33,11 @@ pub(super) struct TimeReader {
 }
 
 impl TimeReader {
-    /// Decides by the texts of the first rows; the error says which of them may mean what.
+    /// Decides by the texts of the first rows, of a column that says that it has years or not; the error says
+    /// which of them may mean what.
     pub(super) fn decide<'t>(
         options: &ImportOptions,
+        are_years: bool,
         texts: impl Iterator<Item = &'t str> + Clone,
     ) -> Result<Self, String> {
         let mut reader = Self {
@@ -53,13 +55,20 @@ impl TimeReader {
         if reader.numbers.is_none() {
             let numbers = texts.clone().filter(|text| number::is_number(text));
             let are_few = numbers.clone().count() <= most;
-            reader.numbers =
-                NumberForm::decide(numbers).or_else(|reason| if are_few { Ok(None) } else { Err(reason) })?;
+            let years = are_years.then_some(NumberForm::Years);
+            let decided = NumberForm::decide(numbers);
+            reader.numbers = decided.or_else(|reason| if are_few || are_years { Ok(years) } else { Err(reason) })?;
         }
         let others = texts.filter(|text| !number::is_number(text) && string_to_timestamp_nanos(text).is_err());
         let are_few = others.clone().count() <= most;
         reader.order = DayOrder::decide(others).or_else(|reason| if are_few { Ok(None) } else { Err(reason) })?;
         Ok(reader)
+    }
+
+    /// Returns whether most of some texts are times, and no numbers.
+    pub(super) fn reads_most<'t>(&self, texts: impl Iterator<Item = &'t str> + Clone) -> bool {
+        let times = texts.clone().filter(|text| !number::is_number(text.trim()) && self.read(text).is_ok());
+        times.count() * 2 > texts.count()
     }
 
     /// Returns what the first rows have decided, if anything.
@@ -117,7 +126,7 @@ mod tests {
 
     fn reader(unit: Option<Precision>, texts: &[&str]) -> Result<TimeReader, String> {
         let options = ImportOptions { precision: unit, ..ImportOptions::new() };
-        TimeReader::decide(&options, texts.iter().copied())
+        TimeReader::decide(&options, false, texts.iter().copied())
     }
 
     #[test]
@@ -184,6 +193,16 @@ mod tests {
         for (unit, text, expected) in cases {
             let read = reader(unit, &[text]).and_then(|reader| reader.read(text));
             assert_eq!(read.as_ref().ok(), expected.as_ref(), "{unit:?} {text:?}: {read:?}");
+        }
+    }
+
+    #[test]
+    fn a_quarter_is_its_first_day() {
+        for text in ["2023Q4", "2023 q4", "2023-Q4", "Q4/2023"] {
+            assert_eq!(reader(None, &[text]).unwrap().read(text), Ok(1_696_118_400 * SECOND), "{text}");
+        }
+        for text in ["2023Q5", "2023Q01", "23Q1", "Q1", "Q1 Q2 2023", "2023 Q1 5", "Jan 2023Q1"] {
+            assert!(reader(None, &[text]).unwrap().read(text).is_err(), "{text}");
         }
     }
 

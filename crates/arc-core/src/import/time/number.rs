@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::{
     calendar::{CalendarTime, TimeOfDay, at},
+    format::year,
     out_of_range,
 };
 use crate::Precision;
@@ -16,6 +17,8 @@ pub(in crate::import) enum NumberForm {
     /// Digits of a date, and so many of them: `2024`, `202401`, `20240131`, `202401311200`,
     /// `20240131120000`.
     Digits(usize),
+    /// Years with a fraction.
+    Years,
 }
 
 /// How many digits dates have.
@@ -45,7 +48,7 @@ impl NumberForm {
             Self::Epoch(_) => {
                 (-70 * YEAR_NS..-10 * YEAR_NS).contains(&time) || (10 * YEAR_NS..230 * YEAR_NS).contains(&time)
             }
-            Self::Digits(_) => true,
+            Self::Digits(_) | Self::Years => true,
         }
     }
 
@@ -56,6 +59,7 @@ impl NumberForm {
             Self::Digits(count) => {
                 digits(text, count).ok_or_else(|| format!("{text:?} has not the {self}, as others do"))
             }
+            Self::Years => year(text).ok_or_else(|| out_of_range(text)),
         }
     }
 }
@@ -72,6 +76,7 @@ impl fmt::Display for NumberForm {
             Self::Digits(count) => {
                 return write!(f, "digits of {}", "YYYYMMDDhhmmss".get(..*count).unwrap_or_default());
             }
+            Self::Years => return f.write_str("years"),
         };
         write!(f, "{unit} since 1970")
     }
