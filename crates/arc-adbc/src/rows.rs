@@ -48,7 +48,8 @@ impl Rows {
         cancel.begin();
         let (engine, database) = (Arc::clone(&shared.engine), shared.database.clone());
         let mut answer = wait_or_cancel(cancel, async move {
-            engine.query(&database, &statement, values.as_ref()).await.map_err(|error| of_engine(&error))
+            let answer = engine.query(&database, &statement, values.as_ref()).await;
+            answer.map(Answer::with_reader_time).map_err(|error| of_engine(&error))
         })?;
         cancel.ends(answer.ender());
         let schema = layout(&answer.schema(), shared.dictionaries);

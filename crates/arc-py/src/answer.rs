@@ -19,7 +19,7 @@ use tokio::runtime::Runtime;
 use crate::{
     errors::{Raise as _, message},
     interrupt,
-    owned::Owned,
+    owned::{FORKED, Owned},
     progress::Progress,
     schema::Schema,
     table::Table,
@@ -42,7 +42,8 @@ pub(crate) struct Answer {
 impl Answer {
     pub(crate) fn new(answer: arc_core::Answer, runtime: Arc<Runtime>, engine: arc_core::Engine) -> Self {
         let (schema, ender) = (answer.schema(), answer.ender());
-        let rows = Rows { answer: Some(answer), runtime, progress: Progress::new("query"), _engine: engine };
+        let (engine, process) = (Some(engine), std::process::id());
+        let rows = Rows { answer: Some(answer), runtime, progress: Progress::new("query"), engine, process };
         Self { schema, ender, unread: Owned::new(Mutex::new(Some(rows))) }
     }
 
@@ -170,7 +171,17 @@ struct Rows {
     runtime: Arc<Runtime>,
     progress: Progress,
     /// Keeps the data directory open, and so its files, until the last row is read.
-    _engine: arc_core::Engine,
+    engine: Option<arc_core::Engine>,
+    process: u32,
+}
+
+impl Drop for Rows {
+    fn drop(&mut self) {
+        if self.process != std::process::id() {
+            // A fork has none of the threads that the end of a query, or of an engine, waits for.
+            std::mem::forget((self.answer.take(), self.engine.take()));
+        }
+    }
 }
 
 impl Rows {
@@ -190,6 +201,9 @@ impl Rows {
     }
 
     fn pull_batch(&mut self) -> Option<Result<RecordBatch, Failure>> {
+        if self.process != std::process::id() {
+            return Some(Err(Failure::Engine(Error::Closed { reason: FORKED.into() })));
+        }
         if !interrupt::is_main_thread() {
             let next = self.runtime.block_on(self.answer.as_mut()?.next())?;
             return Some(next.map_err(Failure::Engine));

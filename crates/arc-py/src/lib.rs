@@ -7,10 +7,13 @@ mod answer;
 mod arguments;
 mod engine;
 mod errors;
+mod import;
 mod interrupt;
 mod keywords;
 mod maintenance;
 mod owned;
+mod parquet_file;
+mod program;
 mod progress;
 mod push;
 mod runtime;
@@ -31,6 +34,10 @@ mod module {
     use crate::interrupt::finish;
     #[pymodule_export]
     use crate::maintenance::{restore, verify};
+    #[pymodule_export]
+    use crate::parquet_file::ParquetFile;
+    #[pymodule_export]
+    use crate::program::run_server;
     #[pymodule_export]
     use crate::schema::Schema;
     #[pymodule_export]

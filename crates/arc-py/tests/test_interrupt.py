@@ -138,6 +138,33 @@ print(rows, os.waitstatus_to_exitcode(os.wait()[1]))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform does not fork")
+def test_a_fork_may_drop_and_read_a_stream_that_is_half_read(folder: Path) -> None:
+    program = """
+import arc, gc, os, sys
+engine = arc.open(sys.argv[1])
+reader = engine.sql("d", "SELECT * FROM generate_series(1, 1000000)").reader()
+reader.read_next_batch()
+del engine
+for child_reads in (True, False):
+    child = os.fork()
+    if child == 0:
+        if child_reads:
+            try:
+                reader.read_next_batch()
+                os._exit(3)
+            except Exception as error:
+                assert "fork" in str(error), error
+        del reader
+        gc.collect()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0, child_reads
+print(sum(batch.num_rows for batch in reader) > 900000)
+"""
+    done = run(program, folder)
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform does not fork")
 def test_a_fork_gets_a_clear_error_from_a_relation(folder: Path) -> None:
     program = """
 import arc, os, sys

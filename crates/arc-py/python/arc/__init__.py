@@ -37,7 +37,18 @@ from arc.errors import (
 )
 from arc.progress import show_progress
 from arc.readable import Result
-from arc.receipts import BackupReport, Executed, Finding, FlushReport, PushReport, Rejected, VerifyReport, Written
+from arc.receipts import (
+    BackupReport,
+    Executed,
+    Finding,
+    FlushReport,
+    ImportReport,
+    PushReport,
+    Rejected,
+    RejectedRow,
+    VerifyReport,
+    Written,
+)
 from arc.relation import Relation
 from arc.types import ColumnTypes
 
@@ -81,6 +92,7 @@ __all__ = [
     "Executed",
     "Finding",
     "FlushReport",
+    "ImportReport",
     "InternalError",
     "InvalidInputError",
     "IoError",
@@ -89,6 +101,7 @@ __all__ = [
     "PushReport",
     "QueryTimeoutError",
     "Rejected",
+    "RejectedRow",
     "Relation",
     "Result",
     "Schema",
