@@ -77,6 +77,7 @@ impl ArcStatement {
 
     /// Runs a statement that changes data, once for each row of values. Returns how many rows it wrote.
     fn change(&mut self, statement: &arc_core::Statement) -> Result<Option<i64>> {
+        self.cancel.begin();
         if self.bound.is_none() {
             return self.change_once(statement, None);
         }
@@ -109,6 +110,7 @@ impl ArcStatement {
 
     fn describe(&self) -> Result<Description> {
         let statement = self.sql()?;
+        self.cancel.begin();
         let (engine, database) = (Arc::clone(&self.shared.engine), self.shared.database.clone());
         wait_or_cancel(&self.cancel, async move {
             engine.describe(&database, &statement, None).await.map_err(|error| of_engine(&error))

@@ -12,7 +12,7 @@ use arrow::{
     error::ArrowError,
 };
 use futures::StreamExt as _;
-use pyo3::{exceptions::PyKeyboardInterrupt, prelude::*, types::PyCapsule};
+use pyo3::{prelude::*, types::PyCapsule};
 use pyo3_arrow::ffi::{ArrayIterator, to_schema_pycapsule, to_stream_pycapsule};
 use tokio::runtime::Runtime;
 
@@ -149,13 +149,7 @@ impl Failure {
         match self {
             Self::Engine(error) => stream_error(&error),
             Self::Raised(raised) => {
-                // The reader raises something of its own: so the interrupt comes once more, after it.
-                Python::attach(|py| {
-                    if raised.is_instance_of::<PyKeyboardInterrupt>(py) {
-                        let again = py.import("_thread").and_then(|thread| thread.call_method0("interrupt_main"));
-                        let _ = again.map(drop);
-                    }
-                });
+                Python::attach(|py| interrupt::raise_again(py, &raised));
                 ArrowError::ComputeError("the query was interrupted".to_owned())
             }
         }

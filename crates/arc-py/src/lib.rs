@@ -26,6 +26,14 @@ mod values;
 /// The native half of the package `arc`; import `arc` instead.
 #[pyo3::pymodule(name = "_arc", gil_used = false)]
 mod module {
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        adbc_driver_arc::look_for_interrupts(crate::interrupt::interrupted);
+        crate::interrupt::note_thread(module.py())
+    }
+
     #[pymodule_export]
     use crate::answer::Answer;
     #[pymodule_export]

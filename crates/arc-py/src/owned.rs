@@ -32,9 +32,7 @@ impl<T: Send> Owned<T> {
     /// Returns the value, or raises `ClosedError` in a forked child.
     pub(crate) fn get(&self, py: Python<'_>) -> PyResult<&T> {
         let own = self.value.as_ref().filter(|_| self.process == std::process::id());
-        let closed = || arc_core::Error::Closed {
-            reason: FORKED.into(),
-        };
+        let closed = || arc_core::Error::Closed { reason: FORKED.into() };
         own.ok_or_else(closed).raise(py)
     }
 }

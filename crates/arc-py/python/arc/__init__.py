@@ -56,6 +56,7 @@ Answer = Relation
 """What a relation was called that could be read once."""
 
 if TYPE_CHECKING:
+    from arc import adbc as adbc
     from arc.aio import Async
     from arc.remote import Connection, connect
     from arc.served import Served
@@ -69,10 +70,12 @@ if not TYPE_CHECKING:  # A checker would take any name for one of the module.
 
     def __getattr__(name: str) -> Any:
         # asyncio and HTTP take ten times as long to import as all else here.
-        if name in _LATER:
-            from importlib import import_module
+        from importlib import import_module
 
+        if name in _LATER:
             return getattr(import_module(_LATER[name]), name)
+        if name == "adbc":  # It needs another package.
+            return import_module("arc.adbc")
         raise AttributeError(f"module 'arc' has no attribute {name!r}")
 
 
