@@ -117,6 +117,12 @@ impl ArcStatement {
         })
     }
 
+    /// Returns whether the SQL changes data and takes no values: there is nothing of it to describe.
+    fn takes_no_values(&self) -> Result<bool> {
+        let kind = self.sql()?.kind();
+        Ok(kind.is_change() && kind != StatementKind::Insert)
+    }
+
     fn columns(&self) -> Result<SchemaRef> {
         if self.sql()?.kind().is_change() {
             return Ok(Arc::new(Schema::empty()));
@@ -221,15 +227,15 @@ impl Statement for ArcStatement {
     }
 
     fn get_parameter_schema(&self) -> Result<Schema> {
-        Ok(self.describe()?.parameters.as_ref().clone())
+        if self.takes_no_values()? {
+            return Ok(Schema::empty());
+        }
+        // One value makes no dictionary, and not every language has them.
+        Ok(rows::layout(&self.describe()?.parameters, false).as_ref().clone())
     }
 
     fn prepare(&mut self) -> Result<()> {
-        let statement = self.sql()?;
-        if statement.kind().is_change() && statement.kind() != StatementKind::Insert {
-            return Ok(());
-        }
-        self.describe().map(drop)
+        if self.takes_no_values()? { Ok(()) } else { self.describe().map(drop) }
     }
 
     fn set_sql_query(&mut self, query: impl AsRef<str>) -> Result<()> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arc_core::{Error, Executed, Statement, StatementKind, WriteOptions};
 use arrow::array::RecordBatch;
-use hyper::HeaderMap;
+use hyper::{HeaderMap, StatusCode};
 
 use crate::{
     app::App,
@@ -57,8 +57,18 @@ pub(super) async fn run(
         let deleted = delete::points(app, caller, deletion, Confirmed(confirmed, &how)).await;
         return deleted.map(|(count, _)| Some(count));
     }
-    app.engine.run(&database, &statement, None, &WriteOptions::new()).await?;
+    app.engine.run(&database, &statement, None, &WriteOptions::new()).await.map_err(failure)?;
     Ok(None)
+}
+
+/// Returns the failure of a change. A name that is taken has a code of its own in gRPC, as for an ingest.
+fn failure(error: Error) -> Failure {
+    match error {
+        Error::DatabaseExists { .. } | Error::TableExists { .. } => {
+            Failure::new(StatusCode::CONFLICT, error.to_string())
+        }
+        error => error.into(),
+    }
 }
 
 /// Writes rows, with the threads and limits of queries, for it may be one.
