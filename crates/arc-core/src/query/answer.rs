@@ -113,7 +113,6 @@ impl Answer {
     pub(super) fn new(
         stream: SendableRecordBatchStream,
         files: ScannedFiles,
-        deadline: Instant,
         timeout: Duration,
         account: Account,
     ) -> Self {
@@ -121,9 +120,9 @@ impl Answer {
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let schema = stream.schema();
         let dictionaries = Dictionaries::of(&schema);
+        let deadline = Box::pin(sleep_until(account.deadline()));
         let work = Arc::new(Work { stream: Mutex::new(stream), account, ended: AtomicBool::new(false) });
         tokio::spawn(Work::watch(Arc::downgrade(&work)));
-        let deadline = Box::pin(sleep_until(deadline));
         Self { schema, work, dictionaries, deadline, timeout, reader_time: None, look, ended: false, files }
     }
 
@@ -275,7 +274,7 @@ impl Stream for Answer {
         self.take_from_reader();
         // A stream that is always ready leaves the timer no chance to fire, so the clock is asked,
         // too.
-        let is_late = Instant::now() >= self.deadline.deadline() || self.deadline.as_mut().poll(cx).is_ready();
+        let is_late = self.work.account.over().is_late() || self.deadline.as_mut().poll(cx).is_ready();
         let item = if is_late {
             Some(Err(error::timed_out(self.timeout)))
         } else if self.must_end(cx) {
@@ -284,7 +283,7 @@ impl Stream for Answer {
             match ready!(self.poll_stream(cx)) {
                 // What it says may be no more than that it was ended, or that its time was over.
                 Some(Err(_)) if self.work.ended.load(Ordering::Relaxed) => Some(Err(error::busy(ENDED))),
-                Some(Err(_)) if Instant::now() >= self.deadline.deadline() => Some(Err(error::timed_out(self.timeout))),
+                Some(Err(_)) if self.work.account.over().is_late() => Some(Err(error::timed_out(self.timeout))),
                 item => item,
             }
         };
@@ -343,8 +342,8 @@ mod tests {
         S: Stream<Item = datafusion::common::Result<RecordBatch>> + Send + 'static,
     {
         let stream = RecordBatchStreamAdapter::new(Arc::new(Schema::empty()), batches);
-        let account = Accounts::new(Arc::new(MemoryBudget::new(1 << 20, 0))).open(Instant::now(), usize::MAX);
-        Answer::new(Box::pin(stream), ScannedFiles::default(), deadline, Duration::from_secs(7), account)
+        let account = Accounts::new(Arc::new(MemoryBudget::new(1 << 20, 0))).open(deadline, usize::MAX);
+        Answer::new(Box::pin(stream), ScannedFiles::default(), Duration::from_secs(7), account)
     }
 
     #[tokio::test]
@@ -389,10 +388,9 @@ mod tests {
         let (batches, token) = held(usize::MAX);
         // One byte is less than any process holds.
         let accounts = Accounts::new(Arc::new(MemoryBudget::new(1 << 20, 1)));
-        let account = accounts.open(Instant::now(), usize::MAX);
+        let account = accounts.open(Instant::now() + Duration::from_secs(3_600), usize::MAX);
         let stream = RecordBatchStreamAdapter::new(Arc::new(Schema::empty()), batches);
-        let later = Instant::now() + Duration::from_secs(3_600);
-        let mut answer = Answer::new(Box::pin(stream), ScannedFiles::default(), later, Duration::from_secs(7), account);
+        let mut answer = Answer::new(Box::pin(stream), ScannedFiles::default(), Duration::from_secs(7), account);
         while token.strong_count() > 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
