@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from arc._arc import Schema, Table
+    from arc.types import DtypeBackend
 
 SHOWN = 20
 """Rows that ``repr`` and ``show`` show."""
@@ -77,17 +78,27 @@ class Readable:
 
         return pyarrow.RecordBatchReader.from_stream(self)
 
-    def df(self) -> pandas.DataFrame:
+    def df(self, *, dtype_backend: DtypeBackend | None = None) -> pandas.DataFrame:
         """Returns all rows as a data frame of pandas. Tags are categories.
+
+        dtype_backend: which types the columns have, as of the readers of pandas: ``"numpy_nullable"`` those of pandas with
+            ``NA``, ``"pyarrow"`` those of Arrow, tags too. By default integers among which there are nulls become floats,
+            which have no digits beyond 2^53.
 
         >>> engine.sql("plant", "SELECT id, rpm FROM pump ORDER BY time").df()
           id   rpm
         0  7  1450
         1  8  1502
+        >>> rows = engine.sql("plant", "SELECT * FROM (VALUES (9007199254740993), (NULL)) AS t (n)")
+        >>> rows.df(dtype_backend="numpy_nullable")
+                          n
+        0  9007199254740993
+        1              <NA>
         """
-        from arc.data_frame import frame_of
+        from arc.data_frame import check_backend, frame_of
 
-        return frame_of(self.table())
+        check_backend(dtype_backend)
+        return frame_of(self.table(), dtype_backend)
 
     def pl(self) -> polars.DataFrame:
         """Returns all rows as a data frame of polars, without a copy.
@@ -201,6 +212,11 @@ class Readable:
     def __bool__(self) -> bool:
         # Not by the number of rows, which would run the query.
         return True
+
+    def __array__(self, *_: object, **__: object) -> Any:
+        # Libraries that read no Arrow, such as the constructor of pandas, would make a column of the parts.
+        name = type(self).__name__
+        raise TypeError(f"an arc.{name} is no array: df() returns a data frame of pandas, numpy() a dict of arrays")
 
     def __arrow_c_schema__(self) -> object:
         return self.schema.__arrow_c_schema__()

@@ -127,6 +127,10 @@ class Tail:
     ) -> None:
         self.close()
 
+    def __array__(self, *_: object, **__: object) -> Any:
+        # Libraries that make an array of any iterator would wait for ever.
+        raise TypeError("an arc.Tail has no end: next().df() returns the rows that have come")
+
     def __reduce__(self) -> Any:
         raise TypeError("an arc.Tail cannot be pickled: it is what one process is told; begin one in the other")
 
