@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from arc.store import AnswerLike, Store
     from arc.tail import Tail
     from arc.threads import Threads
-    from arc.types import Durability, Seconds
+    from arc.types import Durability, Precision, Rows, Seconds
     from arc.writer import Writer
 
 T = TypeVar("T")
@@ -120,13 +120,40 @@ class Async:
 
     # Writing. What has begun is done even if the task is cancelled, and before the engine is closed.
 
-    async def write(self, table: str, data: Any, **settings: Any) -> Written:
+    async def write(
+        self,
+        table: str,
+        data: Rows,
+        *,
+        tags: Sequence[str] | None = None,
+        time: str = "time",
+        precision: Precision = "ns",
+        durability: Durability | None = None,
+        database: str = "default",
+        idempotency_key: str | None = None,
+    ) -> Written:
         """Writes as :meth:`arc.Engine.write` does. A write that has begun is done even if the task is cancelled."""
-        return await self._change(partial(self._store.write, table, data, **settings))
+        write = partial(
+            self._store.write, table, data, tags=tags, time=time, precision=precision,
+            durability=durability, database=database, idempotency_key=idempotency_key,
+        )  # fmt: skip
+        return await self._change(write)
 
-    async def write_lp(self, database: str, data: Any, **settings: Any) -> Written:
+    async def write_lp(
+        self,
+        database: str,
+        data: str | bytes | bytearray | Iterable[str | bytes],
+        *,
+        precision: Precision = "ns",
+        durability: Durability | None = None,
+        idempotency_key: str | None = None,
+    ) -> Written:
         """Writes as :meth:`arc.Engine.write_lp` does. A write that has begun is done even if the task is cancelled."""
-        return await self._change(partial(self._store.write_lp, database, data, **settings))
+        write = partial(
+            self._store.write_lp, database, data, precision=precision,
+            durability=durability, idempotency_key=idempotency_key,
+        )  # fmt: skip
+        return await self._change(write)
 
     def writer(
         self,
