@@ -75,7 +75,8 @@ def test_parts_come_while_the_rest_is_computed_and_end_with_the_loop(engine: arc
             break
         await parts.aclose()  # type: ignore[attr-defined]
         with pytest.raises(arc.InvalidInputError, match="(?i)divide"):
-            async for part in engine.aio.batches("plant", "SELECT 1 / value FROM generate_series(0, 0)"):
+            failing = "SELECT 1 / value FROM generate_series(0, 0)"
+            async for part in engine.aio.batches("plant", failing):
                 pass
         with pytest.raises(asyncio.TimeoutError):
             await asyncio.wait_for(anext(aiter(engine.aio.batches("plant", SLOW))), 0.2)

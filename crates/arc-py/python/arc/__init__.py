@@ -51,7 +51,15 @@ if TYPE_CHECKING:
     from arc.tail import Tail
     from arc.writer import Writer
 
-_LATER = {"Async": "arc.aio", "AsyncWriter": "arc.aio", "Connection": "arc.remote", "connect": "arc.remote", "Served": "arc.served", "Tail": "arc.tail", "Writer": "arc.writer"}
+_LATER = {
+    "Async": "arc.aio",
+    "AsyncWriter": "arc.aio",
+    "Connection": "arc.remote",
+    "connect": "arc.remote",
+    "Served": "arc.served",
+    "Tail": "arc.tail",
+    "Writer": "arc.writer",
+}
 
 
 if not TYPE_CHECKING:  # A checker would take any name for one of the module.

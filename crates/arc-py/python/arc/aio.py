@@ -30,7 +30,8 @@ T = TypeVar("T")
 class Async:
     """The calls of an engine that wait, to be awaited. Made by ``engine.aio``.
 
-    They run on threads of the engine, up to 32 at once. As an asynchronous context manager it closes the engine.
+    They run on threads of the engine, up to 32 at once. As an asynchronous context manager it
+    closes the engine.
 
     >>> import asyncio
     >>> async def count():
@@ -72,7 +73,9 @@ class Async:
     def batches(
         self, database: str, query: str, params: Parameters = None
     ) -> AsyncIterator[Result]:
-        """Yields the rows of a query part by part, while they are computed. Leaving the loop ends the query.
+        """Yields the rows of a query part by part, while they are computed.
+
+        Leaving the loop ends the query.
 
         >>> import asyncio
         >>> async def count():
@@ -118,7 +121,7 @@ class Async:
         """Returns the names of the tables of ``database``, sorted."""
         return await self._call(partial(self._store.tables, database))
 
-    # Writing. What has begun is done even if the task is cancelled, and before the engine is closed.
+    # Writing. What has begun is done even if the task is cancelled, and before the engine closes.
 
     async def write(
         self,
@@ -132,7 +135,10 @@ class Async:
         database: str = "default",
         idempotency_key: str | None = None,
     ) -> Written:
-        """Writes as :meth:`arc.Engine.write` does. A write that has begun is done even if the task is cancelled."""
+        """Writes as :meth:`arc.Engine.write` does.
+
+        What has begun is done even if the task is cancelled.
+        """
         write = partial(
             self._store.write, table, data, tags=tags, time=time, precision=precision,
             durability=durability, database=database, idempotency_key=idempotency_key,
@@ -148,7 +154,10 @@ class Async:
         durability: Durability | None = None,
         idempotency_key: str | None = None,
     ) -> Written:
-        """Writes as :meth:`arc.Engine.write_lp` does. A write that has begun is done even if the task is cancelled."""
+        """Writes as :meth:`arc.Engine.write_lp` does.
+
+        What has begun is done even if the task is cancelled.
+        """
         write = partial(
             self._store.write_lp, database, data, precision=precision,
             durability=durability, idempotency_key=idempotency_key,
@@ -166,7 +175,7 @@ class Async:
         bytes: int = 4 << 20,
         seconds: Seconds = 1.0,
     ) -> AsyncWriter:
-        """Returns a writer of single rows as :meth:`arc.Engine.writer` does, whose calls are to be awaited.
+        """Returns a writer as :meth:`arc.Engine.writer` does, whose calls are to be awaited.
 
         >>> import asyncio
         >>> async def write():
@@ -185,20 +194,29 @@ class Async:
     def execute(
         self, database: str, query: str, params: Parameters = None
     ) -> Coroutine[Any, Any, Executed]:
-        """Runs a statement as :meth:`arc.Engine.execute` does. What has begun is done even if the task is cancelled."""
+        """Runs a statement as :meth:`arc.Engine.execute` does.
+
+        What has begun is done even if the task is cancelled.
+        """
         frame = scopes.calling_frame()
         return self._change(partial(self._store._executed, database, query, params, frame))
 
     async def delete(self, database: str, table: str, where: str) -> None:
-        """Deletes as :meth:`arc.Engine.delete` does. What has begun is done even if the task is cancelled."""
+        """Deletes as :meth:`arc.Engine.delete` does.
+
+        What has begun is done even if the task is cancelled.
+        """
         await self._change(partial(self._store.delete, database, table, where))
 
     async def flush(self) -> FlushReport:
-        """Writes what is in memory to data files, as :meth:`arc.Engine.flush` does. A server does that by itself."""
+        """Writes what is in memory to data files, as :meth:`arc.Engine.flush` does.
+
+        What has begun is done even if the task is cancelled. A server flushes by itself.
+        """
         from arc.engine import Engine
 
         if not isinstance(self._store, Engine):
-            raise InvalidInputError("over a connection there is no flush(): a server flushes by itself")
+            raise InvalidInputError("a connection has no flush(): a server flushes by itself")
         return await self._change(self._store.flush)
 
     async def close(self) -> None:
@@ -226,8 +244,8 @@ class Async:
 class AsyncWriter:
     """A writer of single rows whose calls are to be awaited. Made by ``engine.aio.writer(…)``.
 
-    Its rows, batches and errors are those of :class:`arc.Writer`. ``add`` waits where its row makes a batch full, and not
-    otherwise; a row is added even if the task is cancelled meanwhile.
+    Its rows, batches and errors are those of :class:`arc.Writer`. ``add`` waits where its row makes
+    a batch full, and not otherwise; a row is added even if the task is cancelled meanwhile.
     """
 
     __slots__ = ("_aio", "_writer")

@@ -27,7 +27,8 @@ NULLABLE = {
 def check_backend(backend: object) -> None:
     """Refuses what is no name of types of pandas."""
     if backend not in (None, "numpy_nullable", "pyarrow"):
-        raise InvalidInputError(f"dtype_backend is {backend!r}; 'numpy_nullable' or 'pyarrow' was expected")
+        expected = "'numpy_nullable' or 'pyarrow' was expected"
+        raise InvalidInputError(f"dtype_backend is {backend!r}; {expected}")
 
 
 def frame_of(table: Table, backend: DtypeBackend | None = None) -> pandas.DataFrame:
@@ -40,7 +41,7 @@ def frame_of(table: Table, backend: DtypeBackend | None = None) -> pandas.DataFr
         if backend == "pyarrow":
             raise
         made_of = series_of if backend is None else nullable_series_of
-        columns = [made_of(type_, values) for type_, values in zip(table.schema.types, table.columns())]
+        columns = [made_of(*column) for column in zip(table.schema.types, table.columns())]
         # By numbers first, for two columns of an answer may have one name.
         frame = pandas.DataFrame(dict(enumerate(columns)), index=range(len(table)))
         frame.columns = pandas.Index(table.schema.names)
@@ -51,7 +52,7 @@ def frame_of(table: Table, backend: DtypeBackend | None = None) -> pandas.DataFr
 
 
 def nullable_type(type_: Any) -> Any:
-    """Returns the type of pandas with ``NA`` for one of pyarrow; ``None`` where there is no such type."""
+    """Returns the type of pandas with ``NA`` for one of pyarrow; ``None`` where there is none."""
     import pandas
 
     name = NULLABLE.get(str(type_))
@@ -59,7 +60,7 @@ def nullable_type(type_: Any) -> Any:
 
 
 def nullable_series_of(type_: str, values: list[Any]) -> Any:
-    """Returns one column of a type with ``NA``, of plain values; of its usual type where there is no such one."""
+    """Returns one column of a type with ``NA``; of its usual type where there is no such one."""
     import pandas
 
     if type_ in TEXTS or type_ in TYPES:
@@ -85,7 +86,8 @@ def series_of(type_: str, values: list[Any]) -> Any:
         array: Any = array_of(type_, values)
         if isinstance(array, numpy.ma.MaskedArray):
             # As everywhere in pandas, integers with a gap are floats.
-            array = numpy.ma.filled(array if array.dtype.kind == "f" else array.astype("f8"), numpy.nan)
+            floats = array if array.dtype.kind == "f" else array.astype("f8")
+            array = numpy.ma.filled(floats, numpy.nan)
         return pandas.Series(array)
     if type_ == "Boolean" and None not in values:
         return pandas.Series(values, dtype=bool)

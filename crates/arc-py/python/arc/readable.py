@@ -81,9 +81,9 @@ class Readable:
     def df(self, *, dtype_backend: DtypeBackend | None = None) -> pandas.DataFrame:
         """Returns all rows as a data frame of pandas. Tags are categories.
 
-        dtype_backend: which types the columns have, as of the readers of pandas: ``"numpy_nullable"`` those of pandas with
-            ``NA``, ``"pyarrow"`` those of Arrow, tags too. By default integers among which there are nulls become floats,
-            which have no digits beyond 2^53.
+        dtype_backend: the types of the columns, as in the readers of pandas: ``"numpy_nullable"``
+            those with ``NA``, ``"pyarrow"`` those of Arrow, for tags too. By default integers among
+            which there are nulls become floats, which are not exact beyond 2^53.
 
         >>> engine.sql("plant", "SELECT id, rpm FROM pump ORDER BY time").df()
           id   rpm
@@ -214,9 +214,9 @@ class Readable:
         return True
 
     def __array__(self, *_: object, **__: object) -> Any:
-        # Libraries that read no Arrow, such as the constructor of pandas, would make a column of the parts.
-        name = type(self).__name__
-        raise TypeError(f"an arc.{name} is no array: df() returns a data frame of pandas, numpy() a dict of arrays")
+        # Libraries that read no Arrow, such as pandas' constructor, would make a column of the parts.
+        name, instead = type(self).__name__, "df() returns a data frame of pandas, numpy() arrays"
+        raise TypeError(f"an arc.{name} is no array: {instead}")
 
     def __arrow_c_schema__(self) -> object:
         return self.schema.__arrow_c_schema__()

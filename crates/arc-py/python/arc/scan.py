@@ -77,19 +77,22 @@ class Reading:
 def interruptible(relation: Relation) -> Iterator[Table]:
     """Yields the rows part by part; Ctrl-C ends the wait for one of them.
 
-    Polars reads on a thread of its own, where Python delivers no signals, and waits for it on the main thread without
-    looking for them.
+    Polars reads on a thread of its own, where Python delivers no signals, and waits for it on the
+    main thread without looking for them.
     """
     reading = Reading(relation._open())
-    # Neither a `Thread` nor a `finally`: both run Python where polars drops this generator, which is on the main thread. The
-    # signal would raise there, and be lost.
+    # Neither a `Thread` nor a `finally`: both run Python where polars drops this generator, on the
+    # main thread. The signal would raise there, and be lost.
     _thread.start_new_thread(watch, (weakref.ref(reading),))
     while (batch := relation._store._read_next(reading.answer, relation.query)) is not None:
         yield batch
 
 
 def watch(reading: weakref.ref[Reading]) -> None:
-    """Ends an answer at Ctrl-C, which polars raises in each of its calls once a signal has come. Does not keep it alive."""
+    """Ends an answer at Ctrl-C, which polars raises in each of its calls once a signal has come.
+
+    Does not keep the answer alive, for its end is what frees the data directory.
+    """
     import polars
 
     one = polars.Series([1])

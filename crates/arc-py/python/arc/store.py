@@ -413,7 +413,7 @@ class Store(Named, ABC):
         from arc.aio import Async
         from arc.threads import Threads
 
-        # One of several threads makes it. Not before there is a use of asyncio, which takes long to import.
+        # `setdefault`, for several threads may come here first. Made late, for asyncio is slow to import.
         return Async(self, self.__dict__.setdefault("_threads", Threads()))
 
     def __reduce__(self) -> Any:

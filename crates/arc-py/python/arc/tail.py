@@ -114,7 +114,7 @@ class Tail:
         return self._rows.popleft()
 
     async def _take_soon(self) -> Table | None:
-        # On a thread of its own: those of a pool are fewer than tails may be, and each would be taken all the time.
+        # On a thread of its own: a tail occupies one all the time, and a pool may have fewer.
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, "arc-tail")
         loop = asyncio.get_running_loop()

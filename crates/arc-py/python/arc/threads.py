@@ -1,6 +1,7 @@
 """The threads of one engine on which the calls of ``engine.aio`` wait.
 
-Not those that the event loop has for everything: on two cores these are six, and as many slow queries would stop all else.
+Not those that the event loop has for everything: on two cores these are six, and as many slow
+queries would stop all else.
 Made by ``arc.store``, used by ``arc.aio``. Never runs a call on the loop's own thread.
 """
 
