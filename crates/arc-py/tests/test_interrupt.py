@@ -86,6 +86,24 @@ except KeyboardInterrupt:
     assert (out, code) == ("interrupted\n", 0) and took < 20, (err, took)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="this platform has no such signals")
+def test_ctrl_c_ends_a_query_that_polars_waits_for(folder: Path) -> None:
+    # Polars raises the interrupt, and Python once more (pola-rs/polars#23988): in the handler of the first one.
+    program = f"""{BEGIN}
+import time
+try:
+    try:
+        rows.scan().collect()
+    except BaseException:
+        time.sleep(1)
+except KeyboardInterrupt:
+    pass
+print("interrupted", engine.sql("plant", "SELECT count(*) FROM pump").fetchall(), flush=True)
+"""
+    out, err, code, took = interrupted(program, folder)
+    assert (out, err, code) == ("interrupted [(1,)]\n", "", 0) and took < 20, took
+
+
 def interrupted(program: str, folder: Path, after: float = 0.5) -> tuple[str, str, int, float]:
     with subprocess.Popen(
         [sys.executable, "-c", program, str(folder)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

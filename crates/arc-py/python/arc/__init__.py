@@ -57,13 +57,21 @@ Answer = Relation
 
 if TYPE_CHECKING:
     from arc import adbc as adbc
-    from arc.aio import Async
+    from arc.aio import Async, AsyncWriter
     from arc.remote import Connection, connect
     from arc.served import Served
     from arc.tail import Tail
     from arc.writer import Writer
 
-_LATER = {"Async": "arc.aio", "Connection": "arc.remote", "connect": "arc.remote", "Served": "arc.served", "Tail": "arc.tail", "Writer": "arc.writer"}
+_LATER = {
+    "Async": "arc.aio",
+    "AsyncWriter": "arc.aio",
+    "Connection": "arc.remote",
+    "connect": "arc.remote",
+    "Served": "arc.served",
+    "Tail": "arc.tail",
+    "Writer": "arc.writer",
+}
 
 
 if not TYPE_CHECKING:  # A checker would take any name for one of the module.
@@ -83,6 +91,7 @@ __all__ = [
     "AccessDeniedError",
     "Answer",
     "Async",
+    "AsyncWriter",
     "BackupReport",
     "BusyError",
     "ClosedError",

@@ -52,6 +52,9 @@ Durability = Literal["remote", "disk", "process", "memory"]
 """What a point survives once its write has returned: loss of the machine (servers with an object store), loss of power, ``kill -9``,
 nothing."""
 
+DtypeBackend = Literal["numpy_nullable", "pyarrow"]
+"""Types of the columns of a data frame of pandas, by the names that its readers have for them."""
+
 FileTimeUnit = Literal["ns", "us", "ms"]
 """Unit of the times in Parquet files."""
 
