@@ -4,7 +4,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use adbc_core::{
     CancelHandle, Connection, Optionable,
-    error::Result,
+    error::{Error, Result, Status},
     options::{InfoCode, ObjectDepth, OptionConnection, OptionValue},
     schemas::GET_TABLE_TYPES_SCHEMA,
 };
@@ -137,7 +137,7 @@ impl Connection for ArcConnection {
     }
 
     fn get_table_schema(&self, catalog: Option<&str>, db_schema: Option<&str>, table_name: &str) -> Result<Schema> {
-        objects::check_catalog(catalog)?;
+        objects::check_catalog(catalog).map_err(|error| Error { status: Status::NotFound, ..error })?;
         let database = db_schema.filter(|name| !name.is_empty()).unwrap_or(&self.shared.database).to_owned();
         let engine = Arc::clone(&self.shared.engine);
         engine.schema(&database, table_name).or_adbc()?;

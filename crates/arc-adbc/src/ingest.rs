@@ -11,7 +11,7 @@ use arrow::array::{RecordBatch, RecordBatchReader};
 
 use crate::{
     connection::Shared,
-    errors::{OrAdbc as _, cancelled, of_engine, unsupported},
+    errors::{OrAdbc as _, cancelled, invalid, of_engine, unsupported},
     objects::check_catalog,
     options::{DURABILITY, PRECISION, TAGS, TIME, flag, parsed, text, unknown_to_set},
     runtime::{Cancel, guarded},
@@ -108,12 +108,16 @@ impl Ingest {
         let table = self.table.as_deref().unwrap_or_default();
         guarded(|| {
             // A stream that cannot be read at all takes no table away.
-            let first = rows.next().transpose().map_err(|error| unreadable(&error))?;
+            let first = rows.find(|batch| batch.as_ref().map_or(true, |batch| batch.num_rows() > 0));
+            let first = first.transpose().map_err(|error| unreadable(&error))?;
             let options = self.options(shared);
-            if self.mode == Some(IngestMode::Replace)
-                && let Some(first) = &first
-            {
-                // Rows that no table takes do not cost the one that is there.
+            if self.mode == Some(IngestMode::Replace) {
+                // Rows that no table takes do not cost the one that is there, and neither do none.
+                let Some(first) = &first else {
+                    return Err(invalid(
+                        "there are no rows, and a table is made by its first one; DROP TABLE takes one away",
+                    ));
+                };
                 shared.engine.check_batches(database, table, std::slice::from_ref(first), &options).or_adbc()?;
             }
             self.make_room(shared, database, table)?;

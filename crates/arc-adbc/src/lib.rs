@@ -23,4 +23,5 @@ pub use connection::ArcConnection;
 pub use database::{ArcDatabase, ArcDriver};
 pub use forks::check_process;
 pub use open::{Mode, OpenEngine};
+pub use runtime::look_for_interrupts;
 pub use statement::ArcStatement;

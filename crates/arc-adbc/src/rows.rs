@@ -17,7 +17,7 @@ use crate::{
     errors::{cancelled, of_engine, stream_error},
     forks,
     open::OpenEngine,
-    runtime::{Cancel, wait, wait_or_cancel},
+    runtime::{Cancel, wait_or_cancel},
 };
 
 /// A stream for another language, whatever makes it.
@@ -48,11 +48,12 @@ impl Rows {
         cancel.begin();
         let (engine, database) = (Arc::clone(&shared.engine), shared.database.clone());
         let mut answer = wait_or_cancel(cancel, async move {
-            engine.query(&database, &statement, values.as_ref()).await.map_err(|error| of_engine(&error))
+            let answer = engine.query(&database, &statement, values.as_ref()).await;
+            answer.map(Answer::with_reader_time).map_err(|error| of_engine(&error))
         })?;
         cancel.ends(answer.ender());
         let schema = layout(&answer.schema(), shared.dictionaries);
-        let (first, answer) = wait(async move { (answer.next().await, answer) })?;
+        let (first, answer) = wait_or_cancel(cancel, async move { Ok((answer.next().await, answer)) })?;
         let first = first.transpose().map_err(|error| failed(&error, cancel))?;
         let answer = first.is_some().then_some(answer);
         let (cancel, engine) = (Arc::clone(cancel), Arc::clone(&shared.engine));
@@ -68,9 +69,9 @@ impl Iterator for Rows {
             return Some(laid_out(&first, &self.schema));
         }
         let mut answer = self.answer.take()?;
-        let read = wait(async move {
+        let read = wait_or_cancel(&self.cancel, async move {
             let next = answer.next().await;
-            (next, answer)
+            Ok((next, answer))
         });
         let (next, answer) = match read {
             Ok(read) => read,

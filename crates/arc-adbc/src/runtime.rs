@@ -2,13 +2,16 @@
 //! another async runtime, and a panic does not reach C.
 
 use std::{
+    cell::Cell,
     future::Future,
     panic::{AssertUnwindSafe, catch_unwind},
+    pin::pin,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
-        mpsc::sync_channel,
+        mpsc::{RecvTimeoutError, sync_channel},
     },
+    time::Duration,
 };
 
 use adbc_core::{
@@ -19,6 +22,8 @@ use arc_core::AnswerEnder;
 use tokio::{
     runtime::{Builder, Runtime},
     sync::Notify,
+    task::AbortHandle,
+    time::Instant,
 };
 
 use crate::{
@@ -37,26 +42,79 @@ fn defect() -> Error {
     Error::with_message_and_status("a defect: the thread that did the work ended", Status::Internal)
 }
 
+/// How often a thread that waits asks whether it is interrupted.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+static INTERRUPTED: OnceLock<fn() -> bool> = OnceLock::new();
+
+/// Has a thread that waits for rows ask `interrupted` now and then, and end the work once it is.
+///
+/// For the runtime of a language whose threads learn of signals by asking, and whose readers do not ask while they are in here.
+pub fn look_for_interrupts(interrupted: fn() -> bool) {
+    let _ = INTERRUPTED.set(interrupted);
+}
+
+/// Asks, unless this thread has just asked.
+fn is_interrupted() -> bool {
+    thread_local! {
+        static LAST: Cell<Option<Instant>> = const { Cell::new(None) };
+    }
+    let Some(interrupted) = INTERRUPTED.get() else { return false };
+    if LAST.get().is_some_and(|last| last.elapsed() < LOOK_EVERY) {
+        return false;
+    }
+    LAST.set(Some(Instant::now()));
+    interrupted()
+}
+
 /// Waits for work that does not block a thread.
 pub(crate) fn wait<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> Result<T> {
     check_process().or_adbc()?;
+    // No part of an answer may take long, and all of them do.
+    if is_interrupted() {
+        return Err(cancelled());
+    }
     let (sender, receiver) = sync_channel(1);
-    drop(runtime()?.spawn(async move {
+    let task = runtime()?.spawn(async move {
         let _ = sender.send(work.await);
-    }));
-    receiver.recv().map_err(|_| defect())
+    });
+    let _ended = AbortOnDrop(task.abort_handle());
+    loop {
+        match receiver.recv_timeout(LOOK_EVERY) {
+            Ok(done) => return Ok(done),
+            Err(RecvTimeoutError::Disconnected) => return Err(defect()),
+            Err(RecvTimeoutError::Timeout) if is_interrupted() => return Err(cancelled()),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
 }
 
-/// As [`wait`], until `cancel` ends it.
+/// Ends a task that is not waited for any more. One that has ended does not mind.
+struct AbortOnDrop(AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// As [`wait`], until `cancel` ends it. The work itself is dropped as soon as it gives way.
 pub(crate) fn wait_or_cancel<T: Send + 'static>(
     cancel: &Arc<Cancel>,
     work: impl Future<Output = Result<T>> + Send + 'static,
 ) -> Result<T> {
-    let cancel = Arc::clone(cancel);
+    let (cancel, runtime) = (Arc::clone(cancel), runtime()?);
     wait(async move {
+        let mut asked = pin!(cancel.asked.notified());
+        asked.as_mut().enable();
+        if cancel.was_asked() {
+            return Err(cancelled());
+        }
+        let task = runtime.spawn(work);
+        let _ended = AbortOnDrop(task.abort_handle());
         tokio::select! {
-            done = work => done,
-            () = cancel.asked.notified() => Err(cancelled()),
+            done = task => done.map_err(|_| defect())?,
+            () = asked => Err(cancelled()),
         }
     })?
 }

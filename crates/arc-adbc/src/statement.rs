@@ -77,6 +77,7 @@ impl ArcStatement {
 
     /// Runs a statement that changes data, once for each row of values. Returns how many rows it wrote.
     fn change(&mut self, statement: &arc_core::Statement) -> Result<Option<i64>> {
+        self.cancel.begin();
         if self.bound.is_none() {
             return self.change_once(statement, None);
         }
@@ -109,10 +110,17 @@ impl ArcStatement {
 
     fn describe(&self) -> Result<Description> {
         let statement = self.sql()?;
+        self.cancel.begin();
         let (engine, database) = (Arc::clone(&self.shared.engine), self.shared.database.clone());
         wait_or_cancel(&self.cancel, async move {
             engine.describe(&database, &statement, None).await.map_err(|error| of_engine(&error))
         })
+    }
+
+    /// Returns whether the SQL changes data and takes no values: there is nothing of it to describe.
+    fn takes_no_values(&self) -> Result<bool> {
+        let kind = self.sql()?.kind();
+        Ok(kind.is_change() && kind != StatementKind::Insert)
     }
 
     fn columns(&self) -> Result<SchemaRef> {
@@ -219,15 +227,15 @@ impl Statement for ArcStatement {
     }
 
     fn get_parameter_schema(&self) -> Result<Schema> {
-        Ok(self.describe()?.parameters.as_ref().clone())
+        if self.takes_no_values()? {
+            return Ok(Schema::empty());
+        }
+        // One value makes no dictionary, and not every language has them.
+        Ok(rows::layout(&self.describe()?.parameters, false).as_ref().clone())
     }
 
     fn prepare(&mut self) -> Result<()> {
-        let statement = self.sql()?;
-        if statement.kind().is_change() && statement.kind() != StatementKind::Insert {
-            return Ok(());
-        }
-        self.describe().map(drop)
+        if self.takes_no_values()? { Ok(()) } else { self.describe().map(drop) }
     }
 
     fn set_sql_query(&mut self, query: impl AsRef<str>) -> Result<()> {

@@ -12,14 +12,14 @@ use arrow::{
     error::ArrowError,
 };
 use futures::StreamExt as _;
-use pyo3::{exceptions::PyKeyboardInterrupt, prelude::*, types::PyCapsule};
+use pyo3::{prelude::*, types::PyCapsule};
 use pyo3_arrow::ffi::{ArrayIterator, to_schema_pycapsule, to_stream_pycapsule};
 use tokio::runtime::Runtime;
 
 use crate::{
     errors::{Raise as _, message},
     interrupt,
-    owned::Owned,
+    owned::{FORKED, Owned},
     progress::Progress,
     schema::Schema,
     table::Table,
@@ -42,7 +42,8 @@ pub(crate) struct Answer {
 impl Answer {
     pub(crate) fn new(answer: arc_core::Answer, runtime: Arc<Runtime>, engine: arc_core::Engine) -> Self {
         let (schema, ender) = (answer.schema(), answer.ender());
-        let rows = Rows { answer: Some(answer), runtime, progress: Progress::new("query"), _engine: engine };
+        let (engine, process) = (Some(engine), std::process::id());
+        let rows = Rows { answer: Some(answer), runtime, progress: Progress::new("query"), engine, process };
         Self { schema, ender, unread: Owned::new(Mutex::new(Some(rows))) }
     }
 
@@ -148,13 +149,7 @@ impl Failure {
         match self {
             Self::Engine(error) => stream_error(&error),
             Self::Raised(raised) => {
-                // The reader raises something of its own: so the interrupt comes once more, after it.
-                Python::attach(|py| {
-                    if raised.is_instance_of::<PyKeyboardInterrupt>(py) {
-                        let again = py.import("_thread").and_then(|thread| thread.call_method0("interrupt_main"));
-                        let _ = again.map(drop);
-                    }
-                });
+                Python::attach(|py| interrupt::raise_again(py, &raised));
                 ArrowError::ComputeError("the query was interrupted".to_owned())
             }
         }
@@ -170,7 +165,17 @@ struct Rows {
     runtime: Arc<Runtime>,
     progress: Progress,
     /// Keeps the data directory open, and so its files, until the last row is read.
-    _engine: arc_core::Engine,
+    engine: Option<arc_core::Engine>,
+    process: u32,
+}
+
+impl Drop for Rows {
+    fn drop(&mut self) {
+        if self.process != std::process::id() {
+            // A fork has none of the threads that the end of a query, or of an engine, waits for.
+            std::mem::forget((self.answer.take(), self.engine.take()));
+        }
+    }
 }
 
 impl Rows {
@@ -190,6 +195,9 @@ impl Rows {
     }
 
     fn pull_batch(&mut self) -> Option<Result<RecordBatch, Failure>> {
+        if self.process != std::process::id() {
+            return Some(Err(Failure::Engine(Error::Closed { reason: FORKED.into() })));
+        }
         if !interrupt::is_main_thread() {
             let next = self.runtime.block_on(self.answer.as_mut()?.next())?;
             return Some(next.map_err(Failure::Engine));

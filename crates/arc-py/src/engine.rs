@@ -21,7 +21,7 @@ use crate::{
     answer::Answer,
     arguments::{WriteArguments, batches, body, duration, parse},
     errors::{Raise as _, closed, invalid},
-    interrupt,
+    import, interrupt,
     keywords::Keywords,
     maintenance,
     owned::{Owned, check_process},
@@ -272,6 +272,18 @@ impl Engine {
         let options = arguments.options(py)?;
         let database = database.as_deref().unwrap_or(DEFAULT_DATABASE);
         self.send_batches(py, (database, &table), batches(data)?, &options)
+    }
+
+    /// Imports a file of ``format``; see ``import_csv`` and ``import_parquet``.
+    fn import_file<'py>(
+        &self,
+        py: Python<'py>,
+        path: PathBuf,
+        format: &str,
+        settings: Option<Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let settings = Keywords::new("Engine.import_file", settings);
+        import::run(py, self.native(py)?.clone(), (path, format), settings)
     }
 
     /// Runs one SQL statement and returns its ``Answer``, an Arrow stream.

@@ -12,7 +12,7 @@ use std::{
 };
 
 use arc_core::Error;
-use pyo3::prelude::*;
+use pyo3::{exceptions::PyKeyboardInterrupt, prelude::*};
 use tokio::runtime::Runtime;
 
 use crate::{errors::Raise as _, progress::Progress, runtime};
@@ -42,6 +42,29 @@ pub(crate) fn note_thread(py: Python<'_>) -> PyResult<()> {
 /// Returns whether signals come to this thread.
 pub(crate) fn is_main_thread() -> bool {
     MAIN.get() == Some(&std::thread::current().id())
+}
+
+/// Returns whether a signal handler raised on this thread, for waiting that cannot raise it: what runs in Python next does then.
+pub(crate) fn interrupted() -> bool {
+    if !is_main_thread() {
+        return false;
+    }
+    let look = |py: Python<'_>| match py.check_signals() {
+        Err(raised) => {
+            raise_again(py, &raised);
+            true
+        }
+        Ok(()) => false,
+    };
+    Python::try_attach(look).unwrap_or(false)
+}
+
+/// Has an interrupt come once more, after a reader in C that raises something of its own.
+pub(crate) fn raise_again(py: Python<'_>, raised: &PyErr) {
+    if raised.is_instance_of::<PyKeyboardInterrupt>(py) {
+        let again = py.import("_thread").and_then(|thread| thread.call_method0("interrupt_main"));
+        let _ = again.map(drop);
+    }
 }
 
 /// Waits for `work` without the interpreter's lock; on the main thread, shows how far it is, and ends it when a signal

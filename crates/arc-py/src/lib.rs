@@ -7,10 +7,13 @@ mod answer;
 mod arguments;
 mod engine;
 mod errors;
+mod import;
 mod interrupt;
 mod keywords;
 mod maintenance;
 mod owned;
+mod parquet_file;
+mod program;
 mod progress;
 mod push;
 mod runtime;
@@ -23,6 +26,14 @@ mod values;
 /// The native half of the package `arc`; import `arc` instead.
 #[pyo3::pymodule(name = "_arc", gil_used = false)]
 mod module {
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        adbc_driver_arc::look_for_interrupts(crate::interrupt::interrupted);
+        crate::interrupt::note_thread(module.py())
+    }
+
     #[pymodule_export]
     use crate::answer::Answer;
     #[pymodule_export]
@@ -31,6 +42,10 @@ mod module {
     use crate::interrupt::finish;
     #[pymodule_export]
     use crate::maintenance::{restore, verify};
+    #[pymodule_export]
+    use crate::parquet_file::ParquetFile;
+    #[pymodule_export]
+    use crate::program::run_server;
     #[pymodule_export]
     use crate::schema::Schema;
     #[pymodule_export]

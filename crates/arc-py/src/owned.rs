@@ -13,6 +13,10 @@ pub(crate) fn check_process(py: Python<'_>) -> PyResult<()> {
     adbc_driver_arc::check_process().raise(py)
 }
 
+/// Why nothing is to be had of it in another process.
+pub(crate) const FORKED: &str = "this process is a fork of the one that opened it; fork before that, or start it with \
+                                 multiprocessing.get_context(\"spawn\")";
+
 /// A value that only the process that made it may use or drop.
 #[derive(Debug)]
 pub(crate) struct Owned<T: Send> {
@@ -28,11 +32,7 @@ impl<T: Send> Owned<T> {
     /// Returns the value, or raises `ClosedError` in a forked child.
     pub(crate) fn get(&self, py: Python<'_>) -> PyResult<&T> {
         let own = self.value.as_ref().filter(|_| self.process == std::process::id());
-        let closed = || arc_core::Error::Closed {
-            reason: "this process is a fork of the one that opened it; fork before that, or start it with \
-                     multiprocessing.get_context(\"spawn\")"
-                .into(),
-        };
+        let closed = || arc_core::Error::Closed { reason: FORKED.into() };
         own.ok_or_else(closed).raise(py)
     }
 }

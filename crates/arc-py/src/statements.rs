@@ -46,7 +46,7 @@ pub(crate) fn query(py: Python<'_>, engine: arc_core::Engine, database: &str, gi
     let (asked, database) = (engine.clone(), database.to_owned());
     let planning = async move { asked.query(&database, &given.statement, given.values.as_ref()).await };
     let answer = py.detach(|| interrupt::wait(&runtime, planning, &mut Progress::new("planning")))?.raise(py)?;
-    Ok(Answer::new(answer, runtime, engine))
+    Ok(Answer::new(answer.with_reader_time(), runtime, engine))
 }
 
 /// Runs a statement that changes data. Returns which it was, and how many rows it wrote.

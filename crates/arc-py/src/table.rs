@@ -13,9 +13,10 @@ use arrow::{
     ipc::{reader::StreamReader, writer::StreamWriter},
 };
 use pyo3::{
+    exceptions::PyTypeError,
     prelude::*,
     pybacked::{PyBackedBytes, PyBackedStr},
-    types::{PyBytes, PyCapsule, PyList},
+    types::{PyBytes, PyCapsule, PyDict, PyList, PyTuple},
 };
 use pyo3_arrow::ffi::{ArrayIterator, to_schema_pycapsule, to_stream_pycapsule};
 
@@ -138,6 +139,18 @@ impl Table {
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         Ok(to_schema_pycapsule(py, self.schema.as_ref())?)
+    }
+
+    /// Raises: pandas and numpy would make one value of the whole.
+    #[pyo3(signature = (*_arguments, **_settings))]
+    fn __array__(
+        &self,
+        _arguments: &Bound<'_, PyTuple>,
+        _settings: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Bound<'_, PyAny>> {
+        Err(PyTypeError::new_err(
+            "a table is no array; pandas.DataFrame.from_arrow(table), polars.DataFrame(table) and pyarrow.table(table) read it",
+        ))
     }
 
     #[pyo3(signature = (requested_schema=None))]

@@ -220,6 +220,30 @@ connection.close()
     assert (done.stdout, done.stderr) == ("interrupted cancelled\n[(1,)]\n", "")
 
 
+@pytest.mark.skipif(os.name != "posix", reason="this platform has no such signals")
+@pytest.mark.parametrize(
+    ("read", "rows"),
+    [("polars.read_database(sql, c)", "*"), ("polars.read_database(sql, c)", "count(*)"), ("pandas.read_sql(sql, c)", "count(*)")],
+)
+def test_ctrl_c_ends_a_query(folder: Path, read: str, rows: str) -> None:
+    """Polars reads in Rust, where no driver manager looks for signals."""
+    program = f"""
+import os, polars, pandas, signal, sys, threading
+import arc
+c = arc.adbc.connect(sys.argv[1])
+k = c.cursor()
+polars.read_database("SELECT 1 AS x", c), pandas.read_sql("SELECT 1 AS x", c)
+sql = "SELECT {rows} FROM generate_series(1, 1000000000000)"
+threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    {read}
+except BaseException as error:
+    print(isinstance(error, KeyboardInterrupt) or "cancelled" in str(error))
+"""
+    done = subprocess.run([sys.executable, "-c", program, str(folder)], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("True\n", "")
+
+
 def test_a_query_is_cancelled_by_another_thread(connection: Any) -> None:
     with connection.cursor() as cursor:
 

@@ -86,6 +86,24 @@ except KeyboardInterrupt:
     assert (out, code) == ("interrupted\n", 0) and took < 20, (err, took)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="this platform has no such signals")
+def test_ctrl_c_ends_a_query_that_polars_waits_for(folder: Path) -> None:
+    # Polars raises the interrupt, and Python once more (pola-rs/polars#23988): in the handler of the first one.
+    program = f"""{BEGIN}
+import time
+try:
+    try:
+        rows.scan().collect()
+    except BaseException:
+        time.sleep(1)
+except KeyboardInterrupt:
+    pass
+print("interrupted", engine.sql("plant", "SELECT count(*) FROM pump").fetchall(), flush=True)
+"""
+    out, err, code, took = interrupted(program, folder)
+    assert (out, err, code) == ("interrupted [(1,)]\n", "", 0) and took < 20, took
+
+
 def interrupted(program: str, folder: Path, after: float = 0.5) -> tuple[str, str, int, float]:
     with subprocess.Popen(
         [sys.executable, "-c", program, str(folder)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -135,6 +153,33 @@ print(rows, os.waitstatus_to_exitcode(os.wait()[1]))
 """
     done = run(program, folder)
     assert (done.returncode, done.stdout) == (0, "1 1\n"), done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform does not fork")
+def test_a_fork_may_drop_and_read_a_stream_that_is_half_read(folder: Path) -> None:
+    program = """
+import arc, gc, os, sys
+engine = arc.open(sys.argv[1])
+reader = engine.sql("d", "SELECT * FROM generate_series(1, 1000000)").reader()
+reader.read_next_batch()
+del engine
+for child_reads in (True, False):
+    child = os.fork()
+    if child == 0:
+        if child_reads:
+            try:
+                reader.read_next_batch()
+                os._exit(3)
+            except Exception as error:
+                assert "fork" in str(error), error
+        del reader
+        gc.collect()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0, child_reads
+print(sum(batch.num_rows for batch in reader) > 900000)
+"""
+    done = run(program, folder)
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform does not fork")

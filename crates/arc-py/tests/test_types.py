@@ -1,5 +1,6 @@
 """The package as a type checker sees it."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -18,8 +19,16 @@ def run(*command: str) -> None:
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-def test_the_sample_checks_strictly(tmp_path: Path) -> None:
-    run("mypy", "--strict", "--warn-unused-ignores", "--cache-dir", str(tmp_path), "typed_sample.py")
+def test_the_samples_check_strictly(tmp_path: Path) -> None:
+    # A mark on a line that is no error, or another one, is an error itself.
+    samples = ("typed_sample.py", "wrong_sample.py")
+    run("mypy", "--strict", "--warn-unused-ignores", "--cache-dir", str(tmp_path), *samples)
+
+
+def test_every_line_of_the_wrong_sample_is_marked() -> None:
+    lines = (HERE / "wrong_sample.py").read_text().splitlines()
+    calls = [line for line in lines if re.match(r"    +(await )?(arc|engine|rows|server)\.", line)]
+    assert len(calls) > 40 and [line for line in calls if "# type: ignore[" not in line] == []
 
 
 def test_the_package_checks_strictly(tmp_path: Path) -> None:

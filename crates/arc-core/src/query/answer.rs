@@ -42,10 +42,21 @@ pub struct Answer {
     dictionaries: Dictionaries,
     deadline: Pin<Box<Sleep>>,
     timeout: Duration,
+    /// Whether the time of the reader does not count, and how much is left while it has rows.
+    reader_time: Option<ReaderTime>,
     /// When it is time to ask whether this query has to end.
     look: Interval,
     ended: bool,
     files: ScannedFiles,
+}
+
+/// The time of a reader, which does not count.
+#[derive(Debug, Clone, Copy)]
+enum ReaderTime {
+    /// It has rows, or has not begun; so much time is left for the work.
+    Own(Duration),
+    /// It waits for rows.
+    Waits,
 }
 
 /// Ends the work of an [`Answer`], whoever reads it.
@@ -77,7 +88,7 @@ impl Work {
 
     /// Ends the work of an answer that nothing reads, where its time is over or the process has no
     /// memory left for it.
-    async fn watch(work: Weak<Self>, deadline: Instant) {
+    async fn watch(work: Weak<Self>) {
         let mut look = interval(WATCH_EVERY);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -87,7 +98,7 @@ impl Work {
             if must_end {
                 work.ended.store(true, Ordering::Relaxed);
             }
-            if must_end || Instant::now() >= deadline {
+            if must_end || work.account.over().is_late() {
                 work.account.over().set();
                 if work.end() {
                     return;
@@ -102,7 +113,6 @@ impl Answer {
     pub(super) fn new(
         stream: SendableRecordBatchStream,
         files: ScannedFiles,
-        deadline: Instant,
         timeout: Duration,
         account: Account,
     ) -> Self {
@@ -110,10 +120,10 @@ impl Answer {
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let schema = stream.schema();
         let dictionaries = Dictionaries::of(&schema);
+        let deadline = Box::pin(sleep_until(account.deadline()));
         let work = Arc::new(Work { stream: Mutex::new(stream), account, ended: AtomicBool::new(false) });
-        tokio::spawn(Work::watch(Arc::downgrade(&work), deadline));
-        let deadline = Box::pin(sleep_until(deadline));
-        Self { schema, work, dictionaries, deadline, timeout, look, ended: false, files }
+        tokio::spawn(Work::watch(Arc::downgrade(&work)));
+        Self { schema, work, dictionaries, deadline, timeout, reader_time: None, look, ended: false, files }
     }
 
     /// Returns the columns of the answer.
@@ -184,6 +194,51 @@ impl Answer {
         AnswerEnder(self.work.account.over().clone())
     }
 
+    /// Has [`Options::query_timeout`](crate::Options::query_timeout) count only while rows are asked for, and not what the
+    /// reader does between them.
+    ///
+    /// For a reader in this process. A client elsewhere would hold the memory of its query as long as it likes.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// use futures::StreamExt as _;
+    ///
+    /// let mut answer = engine.sql("plant", "SELECT * FROM pump").await?.with_reader_time();
+    /// while let Some(batch) = answer.next().await {
+    ///     println!("{} rows, for which there is an hour", batch?.num_rows());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn with_reader_time(mut self) -> Self {
+        self.leave_to_reader();
+        self
+    }
+
+    /// Stops the clock.
+    fn leave_to_reader(&mut self) {
+        let left = self.deadline.deadline().saturating_duration_since(Instant::now());
+        self.reader_time = Some(ReaderTime::Own(left));
+        self.work.account.over().set_deadline(None);
+    }
+
+    /// Lets the clock go on, if it stands still.
+    fn take_from_reader(&mut self) {
+        if let Some(ReaderTime::Own(left)) = self.reader_time {
+            let deadline = Instant::now() + left;
+            self.deadline.as_mut().reset(deadline);
+            self.work.account.over().set_deadline(Some(deadline));
+            self.reader_time = Some(ReaderTime::Waits);
+        }
+    }
+
     /// Reads the whole answer into memory.
     ///
     /// ```
@@ -216,9 +271,10 @@ impl Stream for Answer {
         if self.ended {
             return Poll::Ready(None);
         }
+        self.take_from_reader();
         // A stream that is always ready leaves the timer no chance to fire, so the clock is asked,
         // too.
-        let is_late = Instant::now() >= self.deadline.deadline() || self.deadline.as_mut().poll(cx).is_ready();
+        let is_late = self.work.account.over().is_late() || self.deadline.as_mut().poll(cx).is_ready();
         let item = if is_late {
             Some(Err(error::timed_out(self.timeout)))
         } else if self.must_end(cx) {
@@ -227,7 +283,7 @@ impl Stream for Answer {
             match ready!(self.poll_stream(cx)) {
                 // What it says may be no more than that it was ended, or that its time was over.
                 Some(Err(_)) if self.work.ended.load(Ordering::Relaxed) => Some(Err(error::busy(ENDED))),
-                Some(Err(_)) if Instant::now() >= self.deadline.deadline() => Some(Err(error::timed_out(self.timeout))),
+                Some(Err(_)) if self.work.account.over().is_late() => Some(Err(error::timed_out(self.timeout))),
                 item => item,
             }
         };
@@ -237,6 +293,8 @@ impl Stream for Answer {
         self.ended = !matches!(item, Some(Ok(_)));
         if self.ended {
             self.work.end();
+        } else if self.reader_time.is_some() {
+            self.leave_to_reader();
         }
         Poll::Ready(item)
     }
@@ -284,8 +342,8 @@ mod tests {
         S: Stream<Item = datafusion::common::Result<RecordBatch>> + Send + 'static,
     {
         let stream = RecordBatchStreamAdapter::new(Arc::new(Schema::empty()), batches);
-        let account = Accounts::new(Arc::new(MemoryBudget::new(1 << 20, 0))).open(Instant::now(), usize::MAX);
-        Answer::new(Box::pin(stream), ScannedFiles::default(), deadline, Duration::from_secs(7), account)
+        let account = Accounts::new(Arc::new(MemoryBudget::new(1 << 20, 0))).open(deadline, usize::MAX);
+        Answer::new(Box::pin(stream), ScannedFiles::default(), Duration::from_secs(7), account)
     }
 
     #[tokio::test]
@@ -330,16 +388,42 @@ mod tests {
         let (batches, token) = held(usize::MAX);
         // One byte is less than any process holds.
         let accounts = Accounts::new(Arc::new(MemoryBudget::new(1 << 20, 1)));
-        let account = accounts.open(Instant::now(), usize::MAX);
+        let account = accounts.open(Instant::now() + Duration::from_secs(3_600), usize::MAX);
         let stream = RecordBatchStreamAdapter::new(Arc::new(Schema::empty()), batches);
-        let later = Instant::now() + Duration::from_secs(3_600);
-        let mut answer = Answer::new(Box::pin(stream), ScannedFiles::default(), later, Duration::from_secs(7), account);
+        let mut answer = Answer::new(Box::pin(stream), ScannedFiles::default(), Duration::from_secs(7), account);
         while token.strong_count() > 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         assert_eq!(answer.next().await.unwrap().unwrap_err().kind(), crate::ErrorKind::Busy);
         assert!(answer.next().await.is_none());
         assert_eq!(accounts.ended(), 1);
+    }
+
+    #[tokio::test]
+    async fn the_time_of_a_reader_counts_only_where_it_is_not_its_own() {
+        let empty = RecordBatch::new_empty(Arc::new(Schema::empty()));
+        let until = Instant::now() + Duration::from_secs(3_600);
+        for is_own in [false, true] {
+            let empty = empty.clone();
+            let mut answer = answer(stream::repeat_with(move || Ok(empty.clone())), until);
+            if is_own {
+                answer = answer.with_reader_time();
+            }
+            for _ in 0..2 {
+                answer.next().await.unwrap().unwrap();
+                // No deadline while it has rows, for what computes beside it looks there.
+                assert_eq!(answer.work.account.over().deadline().is_none(), is_own);
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+            assert_eq!(answer.deadline.deadline() > until, is_own);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_waits_has_no_time_of_its_own() {
+        let mut answer = answer(stream::pending(), Instant::now()).with_reader_time();
+        assert_eq!(answer.next().await.unwrap().unwrap_err().to_string(), "query timed out after 7 s");
+        assert!(answer.next().await.is_none());
     }
 
     #[tokio::test]

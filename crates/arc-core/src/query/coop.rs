@@ -34,6 +34,7 @@ use datafusion::{
         joins::{HashJoinExec, NestedLoopJoinExec, NestedLoopJoinExecBuilder, utils::JoinFilter},
     },
 };
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::account::{ENDED, QueryBytes};
@@ -83,28 +84,35 @@ fn with_checkpoint(plan: &Arc<dyn ExecutionPlan>, over: &Over) -> Result<Option<
 #[derive(Debug, Clone)]
 pub(super) struct Over {
     is_set: Arc<AtomicBool>,
-    /// Then it has, too: there may be no thread left to set it.
-    deadline: Instant,
+    /// Then it has, too: there may be no thread left to set it. None while the reader has time of its own.
+    deadline: Arc<Mutex<Option<Instant>>>,
     held: Arc<QueryBytes>,
 }
 
 impl Over {
     pub(super) fn new(deadline: Instant, held: Arc<QueryBytes>) -> Self {
-        Self { is_set: Arc::default(), deadline, held }
+        Self { is_set: Arc::default(), deadline: Arc::new(Mutex::new(Some(deadline))), held }
     }
 
     pub(super) fn set(&self) {
         self.is_set.store(true, Ordering::Relaxed);
     }
 
-    #[cfg(feature = "distributed")]
-    pub(super) fn deadline(&self) -> Instant {
-        self.deadline
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        *self.deadline.lock()
+    }
+
+    pub(super) fn set_deadline(&self, deadline: Option<Instant>) {
+        *self.deadline.lock() = deadline;
+    }
+
+    pub(super) fn is_late(&self) -> bool {
+        self.deadline().is_some_and(|deadline| Instant::now() >= deadline)
     }
 
     /// Returns an error once the query has ended, or has to end for the others.
     pub(super) fn check(&self) -> Result<()> {
-        if self.is_set.load(Ordering::Relaxed) || Instant::now() >= self.deadline {
+        if self.is_set.load(Ordering::Relaxed) || self.is_late() {
             return exec_err!("the query has ended");
         }
         if self.held.must_end() {

@@ -205,7 +205,7 @@ impl QueryEngine {
         let account = self.accounts.open(deadline, statement.memory_limit_bytes());
         let planned = timeout_at(deadline, self.planner.plan(database, statement, values, &account)).await;
         let (stream, files) = planned.map_err(|_| error::timed_out(self.timeout))??;
-        Ok(Answer::new(stream, files, deadline, self.timeout, account))
+        Ok(Answer::new(stream, files, self.timeout, account))
     }
 
     /// Runs one statement over one table as it was when `view` was taken, whose name has its
@@ -217,7 +217,7 @@ impl QueryEngine {
         let tables = Arc::new(one_view::OneView(view));
         let planned = timeout_at(deadline, self.planner.plan_over(tables, statement, values, &account)).await;
         let (stream, files) = planned.map_err(|_| error::timed_out(self.timeout))??;
-        Ok(Answer::new(stream, files, deadline, self.timeout, account))
+        Ok(Answer::new(stream, files, self.timeout, account))
     }
 
     async fn wait_for_memory(&self, deadline: Instant) -> Result<()> {

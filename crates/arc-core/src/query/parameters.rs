@@ -47,7 +47,11 @@ pub(super) fn number(tokens: &mut [TokenWithSpan]) -> Result<()> {
 /// Returns the placeholders of a plan as columns: by number where they have numbers, else by name.
 /// A type that cannot be told is `Null`.
 pub(super) fn of(plan: &LogicalPlan) -> Result<SchemaRef> {
-    let found = plan.get_parameter_fields().map_err(error::from_datafusion)?;
+    let found = plan.get_parameter_fields().or_else(|_| {
+        // The places of one of them want values of several types.
+        let names = plan.get_parameter_names().map_err(error::from_datafusion)?;
+        Ok::<_, crate::Error>(names.into_iter().map(|id| (id, None)).collect())
+    })?;
     // Of `$2` and `$10` the first is the one with the lower number.
     let sorted: BTreeMap<(u64, String), Option<FieldRef>> =
         found.into_iter().map(|(id, field)| ((position(&id).unwrap_or_default(), id), field)).collect();

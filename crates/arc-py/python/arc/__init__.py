@@ -37,7 +37,18 @@ from arc.errors import (
 )
 from arc.progress import show_progress
 from arc.readable import Result
-from arc.receipts import BackupReport, Executed, Finding, FlushReport, PushReport, Rejected, VerifyReport, Written
+from arc.receipts import (
+    BackupReport,
+    Executed,
+    Finding,
+    FlushReport,
+    ImportReport,
+    PushReport,
+    Rejected,
+    RejectedRow,
+    VerifyReport,
+    Written,
+)
 from arc.relation import Relation
 from arc.types import ColumnTypes
 
@@ -45,23 +56,34 @@ Answer = Relation
 """What a relation was called that could be read once."""
 
 if TYPE_CHECKING:
-    from arc.aio import Async
+    from arc import adbc as adbc
+    from arc.aio import Async, AsyncWriter
     from arc.remote import Connection, connect
     from arc.served import Served
     from arc.tail import Tail
     from arc.writer import Writer
 
-_LATER = {"Async": "arc.aio", "Connection": "arc.remote", "connect": "arc.remote", "Served": "arc.served", "Tail": "arc.tail", "Writer": "arc.writer"}
+_LATER = {
+    "Async": "arc.aio",
+    "AsyncWriter": "arc.aio",
+    "Connection": "arc.remote",
+    "connect": "arc.remote",
+    "Served": "arc.served",
+    "Tail": "arc.tail",
+    "Writer": "arc.writer",
+}
 
 
 if not TYPE_CHECKING:  # A checker would take any name for one of the module.
 
     def __getattr__(name: str) -> Any:
         # asyncio and HTTP take ten times as long to import as all else here.
-        if name in _LATER:
-            from importlib import import_module
+        from importlib import import_module
 
+        if name in _LATER:
             return getattr(import_module(_LATER[name]), name)
+        if name == "adbc":  # It needs another package.
+            return import_module("arc.adbc")
         raise AttributeError(f"module 'arc' has no attribute {name!r}")
 
 
@@ -69,6 +91,7 @@ __all__ = [
     "AccessDeniedError",
     "Answer",
     "Async",
+    "AsyncWriter",
     "BackupReport",
     "BusyError",
     "ClosedError",
@@ -81,6 +104,7 @@ __all__ = [
     "Executed",
     "Finding",
     "FlushReport",
+    "ImportReport",
     "InternalError",
     "InvalidInputError",
     "IoError",
@@ -89,6 +113,7 @@ __all__ = [
     "PushReport",
     "QueryTimeoutError",
     "Rejected",
+    "RejectedRow",
     "Relation",
     "Result",
     "Schema",

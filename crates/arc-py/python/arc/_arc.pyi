@@ -3,10 +3,23 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, Literal, final
 
-from arc.receipts import BackupReport, FlushReport, PushReport, VerifyReport, Written
+from arc.receipts import BackupReport, FlushReport, ImportReport, PushReport, VerifyReport, Written
 from arc.types import ArrowTable, Durability, FileTimeUnit, FinerTimes, OnConflict, Precision, Seconds
 
-__all__ = ["Answer", "Engine", "Schema", "Table", "Tail", "TailDecoder", "finish", "open", "restore", "verify"]
+__all__ = [
+    "Answer",
+    "Engine",
+    "ParquetFile",
+    "Schema",
+    "Table",
+    "Tail",
+    "TailDecoder",
+    "finish",
+    "open",
+    "restore",
+    "run_server",
+    "verify",
+]
 
 def open(
     path: str | PathLike[str],
@@ -29,6 +42,7 @@ def open(
 ) -> Engine: ...
 def verify(path: str | PathLike[str]) -> VerifyReport: ...
 def finish() -> None: ...
+def run_server(arguments: Sequence[str]) -> int: ...
 def restore(source: str | PathLike[str], target: str | PathLike[str]) -> None: ...
 
 @final
@@ -56,6 +70,7 @@ class Engine:
         database: str = "default",
         idempotency_key: str | None = None,
     ) -> Written: ...
+    def import_file(self, path: str | PathLike[str], format: str, settings: dict[str, Any]) -> ImportReport: ...
     def sql(
         self,
         database: str,
@@ -123,6 +138,13 @@ class Answer:
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 @final
+class ParquetFile:
+    def __new__(cls, path: str | PathLike[str], schema: Schema, compression: str) -> ParquetFile: ...
+    def write(self, rows: Table) -> None: ...
+    def finish(self) -> None: ...
+    def discard(self) -> None: ...
+
+@final
 class Schema:
     @property
     def names(self) -> list[str]: ...
@@ -148,6 +170,7 @@ class Table:
     def nbytes(self) -> int: ...
     def __len__(self) -> int: ...
     def __arrow_c_schema__(self) -> object: ...
+    def __array__(self, *arguments: object, **settings: object) -> Any: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 @final

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import atexit
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from arc import _arc
 from arc.errors import BusyError, InvalidInputError
-from arc.receipts import BackupReport, Executed, FlushReport, PushReport, VerifyReport, Written
+from arc.receipts import BackupReport, Executed, FlushReport, ImportReport, PushReport, VerifyReport, Written
 from arc.relation import Parameters
 from arc.store import AnswerLike, Store, parameters
 from arc.types import ColumnTypes
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from arc.remote import Connection
     from arc.served import Served
     from arc.tail import TailSource
-    from arc.types import Durability, FileTimeUnit, FinerTimes, OnConflict, Seconds
+    from arc.types import ColumnType, Durability, FileTimeUnit, FinerTimes, OnConflict, Precision, Seconds
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -69,6 +69,100 @@ class Engine(Store):
 
     def _write_lp(self, database: str, data: str | bytes | bytearray, **settings: Any) -> Written:
         return self._native.write_lp(database, data, **settings)
+
+    def import_csv(
+        self,
+        path: str | PathLike[str],
+        table: str,
+        *,
+        database: str = "default",
+        tags: Sequence[str] | None = None,
+        time: str | Sequence[str] | None = None,
+        time_format: str | None = None,
+        precision: Precision | None = None,
+        types: Mapping[str, ColumnType] | None = None,
+        nulls: Sequence[str] | None = None,
+        delimiter: str | None = None,
+        skip_rows: int = 0,
+        exclude: Sequence[str] | None = None,
+        durability: Durability | None = None,
+        idempotency_key: str | None = None,
+    ) -> ImportReport:
+        """Stores a file of CSV, plain or as ``.gz``, ``.zst`` or ``.zip``, and returns an ``ImportReport``.
+
+        The file is read piece by piece, so that it may be larger than the memory. A row that is wrong is left out and named in
+        the report, and raises nothing: ``import_csv(...).raise_for_rejected()`` does. Types are those that the table has,
+        and otherwise the narrowest that fit all values of the file. Where an error or Ctrl-C ends it, what was read before is stored.
+
+        >>> from pathlib import Path
+        >>> _ = Path("pump.csv").write_text("when,id,rpm\\n2026-01-31T12:00:00Z,9,1490\\nnever,9,1\\n")
+        >>> report = engine.import_csv("pump.csv", "pump", database="plant", time="when", tags=["id"])
+        >>> report.rows, report.rejected[0].row, report.types
+        (1, 3, {'when': 'time', 'id': 'tag', 'rpm': 'integer'})
+
+        tags: the columns that are tags; ``None`` takes those that the table has.
+        time: the column that has the time, or several whose texts make it together, such as ``["date", "hour"]``. ``None`` takes
+            ``time``, and else the one that is called timestamp, datetime or date.
+        time_format: the form of times: ``"excel"``, ``"julian"``, ``"ordinal"``, ``"year"``, or a pattern such as ``"%d.%m.%Y %H:%M"``.
+        precision: the unit of times that are numbers since 1970; ``None`` takes it from their size.
+        types: what columns are: ``"float"``, ``"integer"``, ``"unsigned"``, ``"boolean"`` or ``"string"``.
+        nulls: what stands for no value, beside nothing, and ``NA``, ``null``, ``-`` and their like among numbers.
+        delimiter: what stands between values; ``None`` takes it from the first line.
+        skip_rows: lines before the names of the columns.
+        exclude: columns to leave out.
+        durability: what the rows survive once it returns, as in ``write``.
+        idempotency_key: a name for this import: where it is done again under it, what is stored already is passed over.
+        """
+        return self._native.import_file(
+            os.path.expanduser(path),
+            "csv",
+            {
+                "table": table,
+                "database": database,
+                "tags": tags,
+                "time": [time] if isinstance(time, str) else time,
+                "time_format": time_format,
+                "precision": precision,
+                "types": None if types is None else dict(types),
+                "nulls": nulls,
+                "delimiter": delimiter,
+                "skip_rows": skip_rows,
+                "exclude": exclude,
+                "durability": durability,
+                "idempotency_key": idempotency_key,
+            },
+        )
+
+    def import_parquet(
+        self,
+        path: str | PathLike[str],
+        table: str,
+        *,
+        database: str = "default",
+        tags: Sequence[str] | None = None,
+        time: str | Sequence[str] | None = None,
+        time_format: str | None = None,
+        precision: Precision | None = None,
+        exclude: Sequence[str] | None = None,
+        durability: Durability | None = None,
+        idempotency_key: str | None = None,
+    ) -> ImportReport:
+        """Stores a file of Parquet, and returns an ``ImportReport``; see :meth:`import_csv`."""
+        return self._native.import_file(
+            os.path.expanduser(path),
+            "parquet",
+            {
+                "table": table,
+                "database": database,
+                "tags": tags,
+                "time": [time] if isinstance(time, str) else time,
+                "time_format": time_format,
+                "precision": precision,
+                "exclude": exclude,
+                "durability": durability,
+                "idempotency_key": idempotency_key,
+            },
+        )
 
     @property
     def path(self) -> str:
@@ -211,7 +305,7 @@ class Engine(Store):
         ends with ``close``, with the ``with`` block, or with this process.
 
         http: an address of this machine; port 0 takes a free one.
-        program: the path of ``arc-server``, which the wheel does not have; by default that on ``PATH``.
+        program: the path of another ``arc-server`` than the one that came with this package.
         """
         from arc.served import serve
 

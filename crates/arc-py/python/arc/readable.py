@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal
 
 from arc.render import as_html, as_text
 from arc.rows import python_type, rows_of
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from arc._arc import Schema, Table
+    from arc.types import DtypeBackend
 
 SHOWN = 20
 """Rows that ``repr`` and ``show`` show."""
@@ -77,17 +80,54 @@ class Readable:
 
         return pyarrow.RecordBatchReader.from_stream(self)
 
-    def df(self) -> pandas.DataFrame:
+    def write_parquet(
+        self,
+        path: str | PathLike[str],
+        *,
+        compression: Literal["zstd", "snappy", "lz4", "none"] = "zstd",
+    ) -> int:
+        """Writes the rows to a Parquet file while they are computed, and returns how many there were. Needs no other library.
+
+        >>> engine.sql("plant", "SELECT * FROM pump").write_parquet("pump.parquet")
+        2
+
+        The file has its name once all rows are in it and on disk; one that was there is replaced then.
+        """
+        from arc._arc import ParquetFile
+
+        file = ParquetFile(os.path.expanduser(path), self.schema, compression)
+        rows = 0
+        try:
+            for part in self.batches():
+                file.write(part)
+                rows += len(part)
+            file.finish()
+        except BaseException:
+            file.discard()
+            raise
+        return rows
+
+    def df(self, *, dtype_backend: DtypeBackend | None = None) -> pandas.DataFrame:
         """Returns all rows as a data frame of pandas. Tags are categories.
+
+        dtype_backend: the types of the columns, as in the readers of pandas: ``"numpy_nullable"``
+            those with ``NA``, ``"pyarrow"`` those of Arrow, for tags too. By default integers among
+            which there are nulls become floats, which are not exact beyond 2^53.
 
         >>> engine.sql("plant", "SELECT id, rpm FROM pump ORDER BY time").df()
           id   rpm
         0  7  1450
         1  8  1502
+        >>> rows = engine.sql("plant", "SELECT * FROM (VALUES (9007199254740993), (NULL)) AS t (n)")
+        >>> rows.df(dtype_backend="numpy_nullable")
+                          n
+        0  9007199254740993
+        1              <NA>
         """
-        from arc.data_frame import frame_of
+        from arc.data_frame import check_backend, frame_of
 
-        return frame_of(self.table())
+        check_backend(dtype_backend)
+        return frame_of(self.table(), dtype_backend)
 
     def pl(self) -> polars.DataFrame:
         """Returns all rows as a data frame of polars, without a copy.
@@ -201,6 +241,11 @@ class Readable:
     def __bool__(self) -> bool:
         # Not by the number of rows, which would run the query.
         return True
+
+    def __array__(self, *_: object, **__: object) -> Any:
+        # Libraries that read no Arrow, such as pandas' constructor, would make a column of the parts.
+        name, instead = type(self).__name__, "df() returns a data frame of pandas, numpy() arrays"
+        raise TypeError(f"an arc.{name} is no array: {instead}")
 
     def __arrow_c_schema__(self) -> object:
         return self.schema.__arrow_c_schema__()

@@ -48,6 +48,48 @@ class Written:
 
 
 @dataclass(frozen=True)
+class RejectedRow:
+    """One row of a file that an import refused."""
+
+    row: int
+    """Line of a CSV file, number of the row of a Parquet file; the first is 1."""
+    column: str
+    """Name of the column."""
+    reason: str
+    """What was found and what was expected."""
+
+
+@dataclass(frozen=True)
+class ImportReport:
+    """What became of a file: every row of it was either stored or is counted here."""
+
+    rows: int
+    """Rows stored now."""
+    rows_before: int
+    """Rows that an earlier import with the same ``idempotency_key`` had stored."""
+    rejected_rows: int
+    """Rows refused, all of them counted."""
+    rejected: list[RejectedRow]
+    """The first 100 of them."""
+    types: dict[str, str]
+    """The columns of the file, and what they were taken for: ``"time"``, ``"tag"``, ``"float"`` …, ``"left out"``, ``"empty"``."""
+    time_form: str | None
+    """What times were taken for where they do not say it: ``"seconds since 1970"``, ``"day before month"``."""
+
+    def raise_for_rejected(self) -> ImportReport:
+        """Raises :class:`arc.InvalidInputError` if a row was refused; returns the report otherwise.
+
+        The good rows are stored in either case.
+        """
+        if self.rejected_rows == 0:
+            return self
+        text = f"{self.rejected_rows} rows were rejected, {self.rows + self.rows_before} stored"
+        for first in self.rejected[:1]:
+            text += f"; row {first.row}, column {first.column}: {first.reason}"
+        raise InvalidInputError(text)
+
+
+@dataclass(frozen=True)
 class Executed:
     """What a statement did that changes data."""
 

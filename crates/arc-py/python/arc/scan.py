@@ -6,9 +6,12 @@ is left out here costs time and changes no answer.
 
 from __future__ import annotations
 
+import _thread
 import json
 import math
+import weakref
 from collections.abc import Iterator
+from time import sleep
 from typing import TYPE_CHECKING, Any
 
 from arc.relation import quoted
@@ -16,9 +19,13 @@ from arc.relation import quoted
 if TYPE_CHECKING:
     import polars
 
+    from arc._arc import Table
     from arc.relation import Relation
+    from arc.store import AnswerLike
 
 COMPARISONS = {"Eq": "=", "NotEq": "<>", "Lt": "<", "LtEq": "<=", "Gt": ">", "GtEq": ">="}
+LOOK_EVERY = 0.1
+"""Seconds between two looks for Ctrl-C."""
 UNITS = {"Nanoseconds": 1, "Microseconds": 10**3, "Milliseconds": 10**6}
 
 
@@ -47,7 +54,7 @@ def lazy(relation: Relation) -> polars.LazyFrame:
             needed = list(dict.fromkeys([*needed, *predicate.meta.root_names()]))
         if needed:
             wanted = wanted.select(*map(quoted, needed))
-        for batch in wanted:
+        for batch in interruptible(wanted):
             frame = polars.DataFrame(batch).cast({name: schema[name] for name in (needed or schema)})
             if predicate is not None and not is_exact:
                 frame = frame.filter(predicate)
@@ -56,6 +63,47 @@ def lazy(relation: Relation) -> polars.LazyFrame:
             yield frame
 
     return register_io_source(rows, schema=schema, validate_schema=False)
+
+
+class Reading:
+    """An answer that is being read."""
+
+    __slots__ = ("answer", "__weakref__")
+
+    def __init__(self, answer: AnswerLike) -> None:
+        self.answer = answer
+
+
+def interruptible(relation: Relation) -> Iterator[Table]:
+    """Yields the rows part by part; Ctrl-C ends the wait for one of them.
+
+    Polars reads on a thread of its own, where Python delivers no signals, and waits for it on the
+    main thread without looking for them.
+    """
+    reading = Reading(relation._open())
+    # Neither a `Thread` nor a `finally`: both run Python where polars drops this generator, on the
+    # main thread. The signal would raise there, and be lost.
+    _thread.start_new_thread(watch, (weakref.ref(reading),))
+    while (batch := relation._store._read_next(reading.answer, relation.query)) is not None:
+        yield batch
+
+
+def watch(reading: weakref.ref[Reading]) -> None:
+    """Ends an answer at Ctrl-C, which polars raises in each of its calls once a signal has come.
+
+    Does not keep the answer alive, for its end is what frees the data directory.
+    """
+    import polars
+
+    one = polars.Series([1])
+    try:
+        while reading() is not None:
+            sleep(LOOK_EVERY)
+            one.sum()
+    except KeyboardInterrupt:
+        found = reading()
+        if found is not None:
+            found.answer.cancel()
 
 
 def condition_of(predicate: polars.Expr, floats: set[str]) -> tuple[str, bool]:

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from os import PathLike
 from time import monotonic, sleep
@@ -60,10 +61,7 @@ class Served:
 
 def serve(path: str, http: str, program: str | PathLike[str] | None) -> Served:
     """Starts the program as a reader of a directory, and returns once it serves."""
-    found = shutil.which(PROGRAM if program is None else program)
-    if found is None:
-        raise NotFoundError(f"there is no program {os.fspath(program or PROGRAM)!r}; serve(program=…) takes its path")
-    command = [found, "serve", "--reader", "--no-auth", "--data-dir", path, "--http", http]
+    command = [*command_of(program), "serve", "--reader", "--no-auth", "--data-dir", path, "--http", http]
     # Settings of another server are not this one's.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("ARC_")}
     with tempfile.TemporaryFile() as log:
@@ -74,6 +72,17 @@ def serve(path: str, http: str, program: str | PathLike[str] | None) -> Served:
             process.kill()
             process.wait()
             raise
+
+
+def command_of(program: str | PathLike[str] | None) -> list[str]:
+    """Returns the words that start the program."""
+    if program is None and sys.executable:
+        return [sys.executable, "-m", "arc"]
+    # An interpreter inside of another program does not know how to start itself.
+    found = shutil.which(PROGRAM if program is None else program)
+    if found is None:
+        raise NotFoundError(f"there is no program {os.fspath(program or PROGRAM)!r}; serve(program=…) takes its path")
+    return [found]
 
 
 def address_of(process: subprocess.Popen[bytes], log: int) -> str:

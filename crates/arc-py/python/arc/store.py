@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from arc.aio import Async
     from arc.database import Database
     from arc.tail import Tail, TailSource
+    from arc.threads import Threads
     from arc.types import Durability, Precision, Rows, Seconds
     from arc.writer import Writer
 
@@ -44,6 +45,8 @@ class Store(Named, ABC):
 
     replacement_scans: bool
     """Whether a name in SQL that is no table may mean a data frame: a variable of the caller. ``True`` unless set."""
+
+    _threads: Threads
 
     def __init__(self) -> None:
         self.replacement_scans = True
@@ -87,6 +90,10 @@ class Store(Named, ABC):
         """Returns the names of the tables of ``database``, sorted."""
 
     @abstractmethod
+    def delete(self, database: str, table: str, where: str) -> None:
+        """Deletes the points of ``table`` that meet the condition ``where``."""
+
+    @abstractmethod
     def _end(self) -> None: ...
 
     def close(self) -> None:
@@ -95,6 +102,8 @@ class Store(Named, ABC):
             with ExitStack() as writers:
                 for writer in list(self._writers):
                     writers.callback(writer.close)
+                if "_threads" in self.__dict__:
+                    writers.callback(self._threads.close)
         finally:
             # No plan from before it is read.
             self._changes += 1
@@ -402,8 +411,10 @@ class Store(Named, ABC):
         (2,)
         """
         from arc.aio import Async
+        from arc.threads import Threads
 
-        return Async(self)
+        # `setdefault`, for several threads may come here first. Made late, for asyncio is slow to import.
+        return Async(self, self.__dict__.setdefault("_threads", Threads()))
 
     def __reduce__(self) -> Any:
         raise TypeError(

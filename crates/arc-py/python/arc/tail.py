@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -43,7 +44,7 @@ class Tail:
     engine was closed.
     """
 
-    __slots__ = ("_closed", "_rows", "_source", "_store", "_taking", "__weakref__")
+    __slots__ = ("_closed", "_rows", "_source", "_store", "_taking", "_thread", "__weakref__")
 
     def __init__(self, store: Store, source: TailSource) -> None:
         # While there is a tail its engine is not forgotten, which would close it.
@@ -51,6 +52,7 @@ class Tail:
         self._source = source
         self._rows: deque[dict[str, Any]] = deque()
         self._taking: asyncio.Future[Table | None] | None = None
+        self._thread: ThreadPoolExecutor | None = None
         self._closed = False
 
     def next(self, timeout: Seconds | None = None) -> Result | None:
@@ -101,7 +103,7 @@ class Tail:
             if self._closed:
                 raise StopAsyncIteration
             if self._taking is None:
-                self._taking = asyncio.ensure_future(asyncio.to_thread(self._source.take, AT_A_TIME))
+                self._taking = asyncio.ensure_future(self._take_soon())
             # A task that is cancelled here leaves the rows to the next one.
             taking = self._taking
             table = await asyncio.shield(taking)
@@ -110,6 +112,13 @@ class Tail:
                 if table is not None:
                     self._rows.extend(dicts_of(table))
         return self._rows.popleft()
+
+    async def _take_soon(self) -> Table | None:
+        # On a thread of its own: a tail occupies one all the time, and a pool may have fewer.
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, "arc-tail")
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, self._source.take, AT_A_TIME)
 
     def close(self) -> None:
         """Ends it, also for who waits for rows."""
@@ -126,6 +135,10 @@ class Tail:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+    def __array__(self, *_: object, **__: object) -> Any:
+        # Libraries that make an array of any iterator would wait for ever.
+        raise TypeError("an arc.Tail has no end: next().df() returns the rows that have come")
 
     def __reduce__(self) -> Any:
         raise TypeError("an arc.Tail cannot be pickled: it is what one process is told; begin one in the other")

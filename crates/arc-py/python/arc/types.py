@@ -45,9 +45,15 @@ class LazyTable(Protocol):
 Rows = Union[ArrowTable, LazyTable, Mapping[str, Any], Iterable[Union[Mapping[str, Any], DataclassRow, NamedTupleRow]]]
 """What ``Engine.write`` takes: a table, a dict of columns, or rows that are dicts, dataclasses or named tuples."""
 
+ColumnType = Literal["float", "integer", "unsigned", "boolean", "string"]
+"""What a column of a CSV file is."""
+
 Durability = Literal["remote", "disk", "process", "memory"]
 """What a point survives once its write has returned: loss of the machine (servers with an object store), loss of power, ``kill -9``,
 nothing."""
+
+DtypeBackend = Literal["numpy_nullable", "pyarrow"]
+"""Types of the columns of a data frame of pandas, by the names that its readers have for them."""
 
 FileTimeUnit = Literal["ns", "us", "ms"]
 """Unit of the times in Parquet files."""

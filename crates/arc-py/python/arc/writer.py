@@ -100,6 +100,11 @@ class Writer:
 
     def add(self, row: Mapping[str, Any] | None = None, /, **values: Any) -> None:
         """Adds a row: ``time``, tags and fields by their names, in a mapping or as arguments. Without a time it is now."""
+        if self._append(row, values):
+            self._write_all()
+
+    def _append(self, row: Mapping[str, Any] | None, values: Mapping[str, Any]) -> bool:
+        """Adds a row; returns whether its batch is to be written now. Waits for nothing."""
         given, size = self._checked({**row, **values} if row is not None else values)
         given["time"] = self._time(given.get("time"))
         for tag in self._tags:
@@ -118,10 +123,11 @@ class Writer:
                 self._start()
             self._rows.append(given)
             self._bytes += size
-            is_full = len(self._rows) >= self._most[0] or self._bytes >= self._most[1]
-        if is_full:
-            with self._writing:
-                self._write()
+            return len(self._rows) >= self._most[0] or self._bytes >= self._most[1]
+
+    def _write_all(self) -> None:
+        with self._writing:
+            self._write()
 
     def flush(self) -> None:
         """Writes all rows that were added, and returns once they are as durable as asked for."""

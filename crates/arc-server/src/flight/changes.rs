@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arc_core::{Error, Executed, Statement, StatementKind, WriteOptions};
 use arrow::array::RecordBatch;
-use hyper::HeaderMap;
+use hyper::{HeaderMap, StatusCode};
 
 use crate::{
     app::App,
@@ -24,8 +24,8 @@ const CONFIRM: &str = "x-arc-confirm";
 pub(super) struct Asked {
     pub(super) database: String,
     pub(super) sql: String,
-    /// Values for its placeholders, one row each; it runs once for each of them.
-    pub(super) values: Vec<RecordBatch>,
+    /// Values for its placeholders, one row each, if there are any; it runs once for each of them.
+    pub(super) values: Option<Vec<RecordBatch>>,
 }
 
 /// Runs a statement; returns how many points it took or wrote, where that is known.
@@ -42,7 +42,7 @@ pub(super) async fn run(
         return insert(app, caller, asked, statement, headers).await.map(Some);
     }
     let Asked { database, values, .. } = asked;
-    if !values.is_empty() {
+    if values.is_some() {
         return Err(Failure::bad_request("of the statements that change data, INSERT alone takes values"));
     }
     if statement.kind().is_change() && !statement.kind().adds() {
@@ -57,8 +57,18 @@ pub(super) async fn run(
         let deleted = delete::points(app, caller, deletion, Confirmed(confirmed, &how)).await;
         return deleted.map(|(count, _)| Some(count));
     }
-    app.engine.run(&database, &statement, None, &WriteOptions::new()).await?;
+    app.engine.run(&database, &statement, None, &WriteOptions::new()).await.map_err(failure)?;
     Ok(None)
+}
+
+/// Returns the failure of a change. A name that is taken has a code of its own in gRPC, as for an ingest.
+fn failure(error: Error) -> Failure {
+    match error {
+        Error::DatabaseExists { .. } | Error::TableExists { .. } => {
+            Failure::new(StatusCode::CONFLICT, error.to_string())
+        }
+        error => error.into(),
+    }
 }
 
 /// Writes rows, with the threads and limits of queries, for it may be one.
@@ -75,7 +85,7 @@ async fn insert(
     let (engine, caller) = (app.engine.clone(), caller.clone());
     let mut running = app.runner.run(slot, listed, |done| async move {
         let Asked { database, values, .. } = asked;
-        let rows = if values.is_empty() { vec![None] } else { values.iter().map(Some).collect() };
+        let rows = values.as_ref().map_or_else(|| vec![None], |rows| rows.iter().map(Some).collect());
         let mut points = 0;
         for row in rows {
             let executed = engine.run(&database, &statement, row, &options).await;

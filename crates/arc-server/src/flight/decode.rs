@@ -39,17 +39,25 @@ pub(super) fn one_row(messages: &[FlightData]) -> Result<RecordBatch, Failure> {
 
 /// Reads the values of a statement: any number of rows, each in a batch of its own.
 pub(super) fn all(messages: &[FlightData]) -> Result<Vec<RecordBatch>, Failure> {
+    bound(messages).map(Option::unwrap_or_default)
+}
+
+/// Reads the values that were bound to a statement, as [`all`] does; `None` if none were: the stream has no schema, or one
+/// without a column, which some clients send then.
+pub(super) fn bound(messages: &[FlightData]) -> Result<Option<Vec<RecordBatch>>, Failure> {
     // What the checks do not foresee is still the client's bytes, not a bug to die of.
-    let batches = catch_unwind(AssertUnwindSafe(|| {
+    let decoded = catch_unwind(AssertUnwindSafe(|| {
         let mut decoder = Decoder::default();
         let batches = messages.iter().map(|message| decoder.decode(message));
-        batches.filter_map(Result::transpose).collect::<Result<Vec<_>, _>>()
+        let batches = batches.filter_map(Result::transpose).collect::<Result<Vec<_>, _>>()?;
+        Ok((batches, decoder.schema.is_some_and(|schema| !schema.fields().is_empty())))
     }));
-    let batches = batches.unwrap_or_else(|_| Err(invalid("its parts contradict each other")))?;
+    let (batches, has_columns) = decoded.unwrap_or_else(|_| Err(invalid("its parts contradict each other")))?;
     if batches.iter().map(RecordBatch::num_rows).fold(0, usize::saturating_add) > MAX_VALUES_ROWS {
         return Err(Failure::bad_request(format!("there are more than {MAX_VALUES_ROWS} rows of values")));
     }
-    Ok(batches.iter().flat_map(|batch| (0..batch.num_rows()).map(|row| batch.slice(row, 1))).collect())
+    let rows = batches.iter().flat_map(|batch| (0..batch.num_rows()).map(|row| batch.slice(row, 1)));
+    Ok(has_columns.then(|| rows.collect()))
 }
 
 /// Reads the messages of one stream, in order.

@@ -70,14 +70,14 @@ async fn answer(
         Described::Command(Command::CommandPreparedStatementUpdate(asked)) => {
             let statement = statements.get(&asked.prepared_statement_handle)?;
             // Some clients send values along, others have bound them before.
-            let sent = decode::all(&values(incoming).await?)?;
-            let values = if sent.is_empty() { decode::all(&statement.values)? } else { sent };
+            let sent = decode::bound(&values(incoming).await?)?;
+            let values = sent.map_or_else(|| decode::bound(&statement.values), |sent| Ok(Some(sent)))?;
             let asked = Asked { database: statement.database, sql: statement.sql, values };
             changes::run(app, caller, asked, headers).await?
         }
         Described::Command(Command::CommandStatementUpdate(asked)) => {
             actions::no_transaction(asked.transaction_id.as_ref())?;
-            let asked = Asked { database: target::database(headers)?, sql: asked.query, values: Vec::new() };
+            let asked = Asked { database: target::database(headers)?, sql: asked.query, values: None };
             changes::run(app, caller, asked, headers).await?
         }
         Described::Command(Command::CommandStatementIngest(asked)) => {

@@ -148,7 +148,7 @@ impl Flight {
         let parsed = caller.statement(&statement.sql)?;
         if parsed.kind().is_change() && runs {
             let Handle { database, sql, values, .. } = statement;
-            let asked = Asked { database, sql, values: decode::all(&values)? };
+            let asked = Asked { database, sql, values: decode::bound(&values)? };
             let count = changes::run(&self.app, &caller, asked, &head.headers).await?;
             return messages::info(descriptor, &change::count_column(), Handle::done(count).ticket());
         }
@@ -179,7 +179,7 @@ impl Flight {
         if !Statement::parse(&asked.sql)?.kind().is_change() {
             return query::answer(&self.app, caller, asked, keep).await;
         }
-        let values = asked.values.into_iter().collect();
+        let values = asked.values.map(|values| vec![values]);
         let asked = Asked { database: asked.database, sql: asked.sql, values };
         let count = changes::run(&self.app, caller, asked, &head.headers).await?;
         Ok(known::messages(changes::answer(count)?))

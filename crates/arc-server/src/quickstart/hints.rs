@@ -74,9 +74,10 @@ fn glob(path: &str) -> Option<String> {
     Some(format!("{table}/*/*.parquet"))
 }
 
-/// Returns how to call this very program: from where it was built, it is not on the search path.
+/// Returns how to call this very program: from where it was built, it is not on the search path. Inside of Python it is.
 fn program() -> String {
-    let path = std::env::current_exe().unwrap_or_else(|_| "arc-server".into());
+    let own = std::env::current_exe().ok().filter(|path| path.file_stem().is_some_and(|name| name == "arc-server"));
+    let path = own.unwrap_or_else(|| "arc-server".into());
     let here = std::env::current_dir().unwrap_or_default();
     path.strip_prefix(here).unwrap_or(&path).display().to_string()
 }
