@@ -42,7 +42,7 @@ pub(crate) fn run<'py>(
     let file = ImportFile::open(&path).raise(py)?;
     let what = format!("importing {}", path.display());
     let given_up = GivenUp(Arc::new(AtomicBool::new(false)));
-    let target = Target { engine, given_up: Arc::clone(&given_up.0) };
+    let target = StoppableEngine { engine, given_up: Arc::clone(&given_up.0) };
     let imported = interrupt::run(py, what, move || import(&target, file, &options, &mut |_| {}))?;
     report(py, &imported.raise(py)?)
 }
@@ -109,12 +109,12 @@ impl Drop for GivenUp {
 }
 
 /// An engine that takes no more pieces once the call has ended.
-struct Target {
+struct StoppableEngine {
     engine: arc_core::Engine,
     given_up: Arc<AtomicBool>,
 }
 
-impl ImportTarget for Target {
+impl ImportTarget for StoppableEngine {
     fn submit(&self, write: &ImportWrite) -> Result<ImportAnswer> {
         if self.given_up.load(Ordering::Relaxed) {
             return Err(Error::Closed { reason: "the import was interrupted".into() });
