@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -13,6 +14,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 SERVER = Path(os.environ.get("TESTED_SERVER", TARGET / "release" / "arc-server"))
+
+# What a shell starts in the background ignores it, and so would all that a test starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
